@@ -16,7 +16,7 @@ from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
-from whimbrel.sim.messages import message
+from whimbrel.sim.messages import Message
 
 BOX = (0.0, 0.0, 2000.0, 2000.0)
 REPEATS = 3
@@ -34,7 +34,7 @@ def hops_over_links(count: int = 20_000, hops: int = 4) -> float:
     clock = Clock()
     links = Links(line(hops), clock)
     for number in range(count):
-        sent = message("b0", f"b{hops}", 100.0)
+        sent = Message("b0", f"b{hops}", [None], 100.0)
         clock.at(number * 0.001, lambda sent=sent: links.send(sent))
     clock.run()
     return float(links.traffic.whole.messages)

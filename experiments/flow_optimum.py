@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.flow.model import FlowModel
-from whimbrel.plan.milp import Program, Variable
+from whimbrel.plan.milp import LinearProgram, Variable
 from whimbrel.plan.network import Network
 from whimbrel.plan.workload import Workload
 
@@ -34,7 +34,7 @@ def place_exact(
     NoPlanError
         If no assignment keeps the capacities, or none is proven best within `limit_s` seconds.
     """
-    model, program = FlowModel(workload, network), Program("the exact optimum")
+    model, program = FlowModel(workload, network), LinearProgram("the exact optimum")
     brokers = [network.number[name] for name in (allowed or network.number)]
     tasks = range(len(model.tasks))
     runs = {(task, broker): program.variable(is_integer=True) for task in tasks for broker in brokers}
@@ -53,7 +53,7 @@ def place_exact(
     }
 
 
-def _sent(program: Program, model: FlowModel, runs: Runs, brokers: list[int]) -> Sent:
+def _sent(program: LinearProgram, model: FlowModel, runs: Runs, brokers: list[int]) -> Sent:
     """Make a variable for each stream and pair of brokers: 1 if the stream goes from one to the other.
 
     A broker gets a stream from where it is made, or makes it itself. Written so, and not pair by pair, the
@@ -78,7 +78,7 @@ def _sent(program: Program, model: FlowModel, runs: Runs, brokers: list[int]) ->
 
 
 def _serve(
-    program: Program,
+    program: LinearProgram,
     coming: list[tuple[Variable, float]],
     is_origin: bool,
     makes: Variable,
@@ -95,7 +95,9 @@ def _serve(
             program.require([*here, (reader, -1.0)], least=0.0)
 
 
-def _keep_capacity(program: Program, model: FlowModel, runs: Runs, sent: Sent, brokers: list[int]) -> None:
+def _keep_capacity(
+    program: LinearProgram, model: FlowModel, runs: Runs, sent: Sent, brokers: list[int]
+) -> None:
     for broker in brokers:
         if not math.isinf(model.capacity[broker]):
             works = [(runs[n, broker], task.work) for n, task in enumerate(model.workload.tasks)]

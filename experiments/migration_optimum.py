@@ -15,7 +15,7 @@ import numpy.typing as npt
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.migration.joint import plan_jointly
 from whimbrel.plan.migration.problem import MigrationProblem
-from whimbrel.plan.milp import Program
+from whimbrel.plan.milp import LinearProgram
 
 Ints = npt.NDArray[np.int64]
 Variables = npt.NDArray[Any]
@@ -46,7 +46,7 @@ def solve_program(problem: MigrationProblem, seconds: float = 60.0) -> dict[str,
     NoPlanError
         If there is no plan, or none was found in time.
     """
-    program = Program("the optimum as a mixed integer program")
+    program = LinearProgram("the optimum as a mixed integer program")
     present = {task: _add_task(program, problem, task) for task in problem.tasks}
     _add_streams(program, problem, present)
     _add_resources(program, problem, present)
@@ -59,7 +59,7 @@ def solve_program(problem: MigrationProblem, seconds: float = 60.0) -> dict[str,
     }
 
 
-def _add_task(program: Program, problem: MigrationProblem, task: str) -> Variables:
+def _add_task(program: LinearProgram, problem: MigrationProblem, task: str) -> Variables:
     """Add the flow of one task; give the x of each step and broker."""
     steps, size = problem.horizon.steps, len(problem.numbers)
     cost, broken = problem.meets_places(task)
@@ -102,7 +102,7 @@ def _add_task(program: Program, problem: MigrationProblem, task: str) -> Variabl
     return x
 
 
-def _add_streams(program: Program, problem: MigrationProblem, present: dict[str, Variables]) -> None:
+def _add_streams(program: LinearProgram, problem: MigrationProblem, present: dict[str, Variables]) -> None:
     size = len(problem.numbers)
     for stream in problem.streams_between:
         price, late = problem.coupling(stream)
@@ -116,7 +116,7 @@ def _add_streams(program: Program, problem: MigrationProblem, present: dict[str,
                 program.require([(there[a], -1.0), *((c, 1.0) for c in pairs[:, a])], least=0.0, most=0.0)
 
 
-def _add_resources(program: Program, problem: MigrationProblem, present: dict[str, Variables]) -> None:
+def _add_resources(program: LinearProgram, problem: MigrationProblem, present: dict[str, Variables]) -> None:
     work = {task: problem.workload.task[task].work for task in present}
     state = {task: problem.state_b(task) for task in present}
     for limit, need in ((problem.capacity, work), (problem.storage_b, state)):

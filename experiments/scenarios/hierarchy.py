@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.figures import figures
 from experiments.mobility import positions, street_grid
 from experiments.networks import hierarchy
 from experiments.query_run import QuerySettings, run_query
@@ -87,7 +88,7 @@ def _run(query: Query, events: Any, network: Network, place: str, seed: int) -> 
 
 
 def _figures(found: Outcome) -> dict[str, Any]:
-    summary = found.summary()
+    summary = figures(found)
     return {
         "detections": summary["detections"],
         "bytes": summary["bytes"],

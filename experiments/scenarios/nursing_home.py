@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from experiments.buildings import FLOORS, LEFT, PACKET_B, ROOMS, Site, nursing_home
+from experiments.figures import figures, traffic_figures
 from experiments.scenarios.registry import Progress, scenario
 from experiments.workloads import compared, run_workload
 from whimbrel.plan.flow.baselines import centralised, hop_based, volume_based
@@ -194,13 +195,13 @@ def _in_packets(workload: Workload, packet_b: float) -> Workload:
 
 def _losses(found: Outcome) -> dict[str, Any]:
     """Count what is lost: every packet of a feed becomes one packet of each request that reads it."""
-    lost = Counter(content.to.split()[0] for drop in found.traffic.drops for _, content in drop.message.legs)
+    lost = Counter(content.to.split()[0] for drop in found.traffic.drops for content in drop.message.contents)
     came: Counter[str] = Counter()
     for name, delays in found.delays_s.items():
         came[name.split()[0]] += len(delays)
     shares = {request: lost[request] / (lost[request] + came[request]) for request in sorted({*lost, *came})}
     due = lost.total() + came.total()
-    reasons = found.traffic.summary()["dropped"]
+    reasons = traffic_figures(found.traffic)["dropped"]
     return {
         "lost": lost.total() / due,
         "due": due,
@@ -219,7 +220,7 @@ def _measure(
     flows = FlowAssignment(FlowModel(workload, network), hosts)
     estimated = flows.value().volume_b_s
     flow = compared({"flow B/s": estimated}, {"flow B/s": found.traffic.whole.bytes / seconds})[0]
-    delay = found.summary()["delay_s"]
+    delay = figures(found)["delay_s"]
     return {
         "estimated B/s": flow.estimated,
         "measured B/s": flow.measured,

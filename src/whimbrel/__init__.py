@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from whimbrel.api import detect
     from whimbrel.backtesting.backtest import Backtest, backtest
     from whimbrel.backtesting.shadow import Shadow
-    from whimbrel.engine.bounded import Outcome, run
+    from whimbrel.engine.bounded import run
     from whimbrel.engine.result import Detections
     from whimbrel.engine.session import Session
     from whimbrel.errors import DataError, QueryError, WhimbrelError
@@ -62,7 +62,6 @@ _HOMES = {
     "Detections": "whimbrel.engine.result",
     "Explanation": "whimbrel.whynot",
     "Function": "whimbrel.graph.functions",
-    "Outcome": "whimbrel.engine.bounded",
     "Pattern": "whimbrel.lang.steps",
     "Query": "whimbrel.graph.query",
     "QueryError": "whimbrel.errors",
@@ -99,7 +98,6 @@ __all__ = [
     "Detections",
     "Explanation",
     "Function",
-    "Outcome",
     "Pattern",
     "Query",
     "QueryError",

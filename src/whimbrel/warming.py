@@ -24,11 +24,6 @@ from weakref import WeakSet
 from whimbrel.engine.kernels.relation_address import RelationKernel
 from whimbrel.engine.session import Session
 from whimbrel.graph.expressions import PLACE_RELATIONS, Call, Expr, walk
-from whimbrel.graph.operators import Aggregate, JoinPattern, Repeat
-from whimbrel.graph.operators.encounter import Encounter
-from whimbrel.graph.operators.motion import Motion
-from whimbrel.graph.operators.step_pattern import StepPattern
-from whimbrel.graph.policies import Context, Select
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.frames import EventPaths, EventTable, are_files, listed_paths, row_count
@@ -123,40 +118,18 @@ def warm(*queries: Query | Compilable, report: Report | None = None, processes: 
 
 def exercises_of(query: Query | Compilable) -> set[str]:
     """Name the exercises that reach the kernels of a query."""
-    found = {"common"}
-    patterns: list[JoinPattern] = []
-    for operator in compiled(query).graph.operators:
-        match operator:
-            case JoinPattern():
-                patterns.append(operator)
-            case Repeat():
-                found.add("repeat")
-            case Aggregate():
-                found.add("aggregate")
-            case StepPattern():
-                found.add("steps" if operator.skip.strategy == "no_skip" else "skipping")
-            case Motion():
-                found.add("motion")
-            case Encounter():
-                found.add("meeting")
-    if patterns:
-        found.add(_kind(patterns))
-    if any(_compares_places(condition) for pattern in patterns for condition in pattern.conditions):
+    operators = compiled(query).graph.operators
+    found = {"common", *(operator.exercise for operator in operators if operator.exercise is not None)}
+    # The kernel of patterns leaves out what none of them has; one that has more runs them all.
+    for more, less in (("choice", "absence"), ("choice", "match"), ("absence", "match")):
+        found -= {less} if more in found else set()
+    if any(_compares_places(each) for op in operators if op.is_composite for each in op.conditions):
         found.add("shapes")
     return found
 
 
 def _compares_places(condition: Expr) -> bool:
     return any(isinstance(node, Call) and node.function in PLACE_RELATIONS for node in walk(condition))
-
-
-def _kind(patterns: list[JoinPattern]) -> str:
-    """Say what is compiled for patterns: the kernel leaves out what none of them has."""
-    for pattern in patterns:
-        selects = len(pattern.parts) > 1 and any(part.select is not Select.EACH for part in pattern.parts)
-        if selects or pattern.consuming or pattern.context is not Context.EACH:
-            return "choice"
-    return "absence" if any(pattern.absent for pattern in patterns) else "match"
 
 
 def is_much(events: EventTable | EventPaths) -> bool:

@@ -89,3 +89,17 @@ def test_an_alternative_over_different_streams_is_one_trigger():
     """)
     events = given_events("A@0s A@0s")
     assert plain(whole(query.graph, events)) == plain(expected(query.graph, events))
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="what waits for windows of the grid is known later than `reach` says: its events are forgotten",
+)
+def test_a_pattern_over_windows_remembers_their_events_until_it_is_known():
+    query = compile_text("""
+        define Jam over 10 s every 1 s detect A as a assign n = count(a) having n > 1
+        define X detect Jam as j then B as b within 5 s from j
+    """)
+    events = given_events("A@500ms A@9900ms B@14s C@16s C@18s C@20s C@22s C@24s C@26s C@40s")
+    one_by_one = in_batches(query.graph, [[event] for event in events])
+    assert plain(one_by_one) == plain(expected(query.graph, events)) != []

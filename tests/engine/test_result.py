@@ -202,7 +202,7 @@ def test_the_columns_of_no_events_are_checked_too(result):
 
 def test_run_and_the_event_store_give_the_same_result(result, tmp_path):
     outcome = wb.run(QUERY, EVENTS)
-    assert type(outcome) is wb.Detections is wb.Outcome
+    assert type(outcome) is wb.Detections
     assert type(outcome.detections) is pa.Table
     assert outcome == result
     store = Store.create(tmp_path / "store", coordinates="lonlat")

@@ -23,7 +23,8 @@ EXPECTED = [{"type": "bus", "time": 1, "label": "Zürich"}, {"type": "bus", "tim
 
 
 def rows(path: Any, **options: Any) -> list[dict[str, Any]]:
-    return [row for batch in read_events(path, **options) for row in batch.to_pylist()]
+    how = path if isinstance(path, EventPath) else EventPath(str(path), **options)
+    return [row for batch in read_events(how) for row in batch.to_pylist()]
 
 
 def zstd(content: bytes) -> bytes:
@@ -59,7 +60,7 @@ def test_a_delimiter_of_two_characters_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match="';;' cannot stand between fields; give one character, or one of: comma"
     ):
-        read_events(tmp_path / "a.csv", delimiter=";;")
+        read_events(EventPath(str(tmp_path / "a.csv"), delimiter=";;"))
 
 
 def test_between_semicolons_numbers_may_have_commas(tmp_path: Path) -> None:
@@ -118,7 +119,7 @@ def test_characters_on_the_edge_of_a_block_are_whole(tmp_path: Path) -> None:
 def test_an_unknown_encoding_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(TEXT)
     with pytest.raises(DataError, match="encoding 'klingon' is not known; usual ones are utf-8, latin-1"):
-        read_events(tmp_path / "a.csv", encoding="klingon")
+        read_events(EventPath(str(tmp_path / "a.csv"), encoding="klingon"))
 
 
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import whimbrel as wb
-from whimbrel.engine.values import type_of
 from whimbrel.errors import QueryError
 from whimbrel.lang.outputs import merged, output_types
+from whimbrel.model.columns import type_of
 from whimbrel.model.schema import Type
 from whimbrel.testing import table
 

@@ -57,11 +57,11 @@ def detect(
     world = World(functions or {}, chosen, identify, limit)
     streams: dict[str, list[Item]] = {}
     for operator in graph.operators:
-        streams[operator.name] = _run(operator, streams, events, graph, world)
-    return sorted(_detection(item, name, chosen) for name in graph.outputs for item in streams[name])
+        streams[operator.name] = run_operator(operator, streams, events, graph, world)
+    return sorted(as_detection(item, name, chosen) for name in graph.outputs for item in streams[name])
 
 
-def _run(
+def run_operator(
     operator: Operator, streams: Streams, events: Sequence[Event], graph: Graph, world: World
 ) -> list[Item]:
     match operator:
@@ -90,7 +90,7 @@ def _run(
     raise NotImplementedError(f"{type(operator).__name__} is not part of the reference")
 
 
-def _detection(item: Item, stream: str, coordinates: Coordinates) -> Detection:
+def as_detection(item: Item, stream: str, coordinates: Coordinates) -> Detection:
     return Detection(
         type=item.type or stream,
         start=item.start,

@@ -218,14 +218,16 @@ def _counts(operator: Repeat, run: list[Item], enders: list[Item]) -> bool:
 
 def derived(operator: Derive, streams: Streams, graph: Graph, world: World) -> list[Item]:
     found = [
-        _derive(operator, number, case, item, graph, world)
+        derive_one(operator, number, case, item, graph, world)
         for number, case in enumerate(operator.cases)
         for item in streams[case.input]
     ]
     return sorted(found, key=order)
 
 
-def _derive(operator: Derive, number: int, case: DeriveCase, item: Item, graph: Graph, world: World) -> Item:
+def derive_one(
+    operator: Derive, number: int, case: DeriveCase, item: Item, graph: Graph, world: World
+) -> Item:
     group = group_of(item, case.partitioning) or {}
     env = Env(world, {**bind(item, case.alias), None: item}, group)
     constituents = item.constituents or (item,)

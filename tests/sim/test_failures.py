@@ -20,8 +20,9 @@ from whimbrel.graph.query import Query
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.sim.clock import Clock
 from whimbrel.sim.links import Links
-from whimbrel.sim.messages import message
+from whimbrel.sim.messages import Message
 from whimbrel.sim.outages import Failure
+from whimbrel.sim.settings import Settings
 
 LINKS = (("cloud", "left"), ("left", "far"), ("cloud", "right"), ("far", "right"))
 times = st.floats(0.0, 12.0, allow_nan=False)
@@ -109,14 +110,14 @@ class Ring:
         )
         self.clock = Clock()
         network = Network(tuple(Broker(name) for name in "abcd"), links)
-        self.links = Links(network, self.clock, failures=failures, **settings)
+        self.links = Links(network, self.clock, Settings(failures=failures, **settings))
         self.arrived = []
         self.links.receive["c"] = lambda _broker, content, _message: self.arrived.append(
             (content, pytest.approx(self.clock.now))
         )
 
     def send(self, time_s, content="m"):
-        made = message("a", "c", 10.0, content)
+        made = Message("a", "c", [content], 10.0)
         self.clock.at(time_s, lambda: self.links.send(made))
 
     def run(self):

@@ -9,6 +9,7 @@ from tests.engine.test_relay import rows
 from tests.reference.strategies import event_lists, graphs
 from tests.reference.tables import event_table
 
+from experiments.figures import traffic_figures
 from experiments.query_run import QuerySettings, run_query
 from experiments.workloads import run_workload
 from whimbrel import detect
@@ -54,7 +55,6 @@ how = st.builds(
     step_s=st.sampled_from([0.0, 1.0]),
     heartbeat_s=st.sampled_from([0.7, 5.0]),
     filters_at_source=st.booleans(),
-    shares_links=st.booleans(),
 )
 
 
@@ -250,7 +250,7 @@ def test_best_effort_does_without_what_is_lost():
     kept = run_workload(workload, network, {"all": "cloud"}, **given)
     found = run_workload(workload, network, {"all": "cloud"}, settings=Settings(reliable=False), **given)
     (every,), (some,) = (each.delays_s.values() for each in (kept, found))
-    lost = found.traffic.summary()["dropped"]["lost on a link"]
+    lost = traffic_figures(found.traffic)["dropped"]["lost on a link"]
     assert (len(every), kept.traffic.drops) == (200, [])
     assert len(some) + lost == 200
     assert 30 < lost < 90

@@ -247,3 +247,10 @@ def test_time_outs_count_as_a_branch(queries):
     missed = queries.missed(query, "+0s A\n+1s B")
     assert "1: D: a match ran out of time" in missed
     assert queries.missed(query, "+0s A\n+1s B\n+2s A") == []
+
+
+def test_what_a_change_asks_for_must_refuse_something(queries):
+    query = "define D detect P as p changes v to 'x' within 1 h"
+    changed, refused = "+0s P v=a\n+1s P v=x", "D: the condition p.v = 'x' refused something"
+    assert [text.partition(": ")[2] for text in queries.missed(query, changed)] == [refused]
+    assert queries.missed(query, changed, "+0s P v=a\n+1s P v=b") == []

@@ -44,14 +44,14 @@ PLOTS = (".svg",)
 
 
 @dataclass(frozen=True)
-class Change:
+class NewQuery:
     """The new query, if there is one, and whether it may find anything else."""
 
     against: str | None
     new_params: tuple[tuple[str, str], ...]
     fail_on_change: bool
 
-    def of(self, query: str) -> Change:
+    def of(self, query: str) -> NewQuery:
         """Compare a query with itself if only parameters are new."""
         return replace(self, against=self.against or (query if self.new_params else None))
 
@@ -157,13 +157,13 @@ class BacktestOutput:
 @click.option("--fail-on-change", is_flag=True, help="End with exit status 1 if OTHER changes anything.")
 @quiet_option
 @click.pass_context
-@gathering(inputs=Inputs, change=Change, output=BacktestOutput)
+@gathering(inputs=Inputs, change=NewQuery, output=BacktestOutput)
 def backtest(
     ctx: click.Context,
     /,
     query: str,
     inputs: Inputs,
-    change: Change,
+    change: NewQuery,
     by: tuple[str, ...],
     timezone: str,
     output: BacktestOutput,
@@ -223,7 +223,7 @@ def backtest(
         ctx.exit(1)
 
 
-def refuse_what_cannot_be(query: str, change: Change, output: BacktestOutput) -> None:
+def refuse_what_cannot_be(query: str, change: NewQuery, output: BacktestOutput) -> None:
     """Stop at options that do not go together."""
     if query == STDIN and change.against == STDIN:
         raise click.UsageError("only one query can come from standard input; name a file for the other")
@@ -235,7 +235,7 @@ def refuse_what_cannot_be(query: str, change: Change, output: BacktestOutput) ->
         raise click.UsageError("--format is for the list of detections; say where it goes with --out")
 
 
-def read_both(query: str, change: Change, compiling: dict[str, Any]) -> tuple[Query, Query | None]:
+def read_both(query: str, change: NewQuery, compiling: dict[str, Any]) -> tuple[Query, Query | None]:
     """Compile the old query, and the new one if there is one."""
     old = read_query(query, **compiling)
     if change.against is None:
@@ -246,10 +246,10 @@ def read_both(query: str, change: Change, compiling: dict[str, Any]) -> tuple[Qu
 
 def tell(result: Backtest, rejected: Path, *, to_error: bool) -> None:
     """Print what was found; what became of the events goes to standard error, as always."""
-    from whimbrel.engine.bounded import Outcome
+    from whimbrel.engine.result import Detections
 
     width = min(shutil.get_terminal_size().columns, 100)
     text = result.summary(width)
     encoding = getattr(sys.stderr if to_error else sys.stdout, "encoding", None) or "utf-8"
     click.echo(text.encode(encoding, "replace").decode(encoding), err=to_error)
-    click.echo(summary(Outcome(result.detections, result.counts), rejected), err=True)
+    click.echo(summary(Detections(result.detections, result.counts), rejected), err=True)

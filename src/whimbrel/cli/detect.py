@@ -30,7 +30,7 @@ from whimbrel.cli.summary import summary
 from whimbrel.errors import DataError
 
 if TYPE_CHECKING:
-    from whimbrel.engine.bounded import Outcome
+    from whimbrel.engine.result import Detections
     from whimbrel.graph.query import Query
 
 STDOUT = "-"
@@ -49,7 +49,7 @@ class DetectOutput:
         """Name the file for rejected rows."""
         return Path(self.rejected) if self.rejected else default_rejected(self.out, events)
 
-    def write(self, outcome: Outcome, query: Query, inputs: Inputs) -> None:
+    def write(self, outcome: Detections, query: Query, inputs: Inputs) -> None:
         """Write the detections, and the map if one is wanted."""
         from whimbrel.io.detections import format_of, write_detections
         from whimbrel.io.frames import coordinates_of, positions, show
@@ -194,7 +194,7 @@ def refuse_bad_output(out: str, form: str | None) -> None:
         raise DataError(f"{out}: the ending does not tell a format; known: {known}; or say --format")
 
 
-def find(query: Query, inputs: Inputs, rejected: Path, running: Running) -> Outcome:
+def find(query: Query, inputs: Inputs, rejected: Path, running: Running) -> Detections:
     """Run the query in this process."""
     from whimbrel.engine.bounded import run
     from whimbrel.warming import compile_meanwhile
@@ -204,7 +204,7 @@ def find(query: Query, inputs: Inputs, rejected: Path, running: Running) -> Outc
         return run(query, inputs.events, rejected=rejected, progress=bar, ready=ready, **inputs.settings)
 
 
-def find_on_spark(query: Query, inputs: Inputs, rejected: Path, running: Running) -> Outcome:
+def find_on_spark(query: Query, inputs: Inputs, rejected: Path, running: Running) -> Detections:
     """Run the query on a local Spark."""
     from whimbrel.cli.spark import spark_session
     from whimbrel.model.reading import Reading

@@ -47,8 +47,8 @@ class CommandGroup(Command, click.Group):
         except WhimbrelError as error:
             raise Failed("\n".join([str(error), *getattr(error, "__notes__", ())])) from error
         except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
-            raise Failed(f"{place}{error.strerror or error}") from error
+            where = f"{error.filename}: " if error.filename else ""
+            raise Failed(f"{where}{error.strerror or error}") from error
         except KeyboardInterrupt:
             click.echo("\nstopped", err=True)
             ctx.exit(INTERRUPTED)

@@ -145,12 +145,12 @@ def stream(
 
         register(spark)
         events = open_source(spark, places.source, schema=places.schema, schemas=compiled.schemas, **reading)
-        found = outcomes(compiled, events, **asdict(timing), **reading)
+        rows = outcomes(compiled, events, **asdict(timing), **reading)
         if not quiet:
             for note in notes_of(compiled, events, **reading):
                 click.echo(note, err=True)
         started = start(
-            found,
+            rows,
             places.routed(),
             checkpoint=places.checkpoint,
             trigger=running.trigger,
@@ -181,14 +181,14 @@ def packages_for(specs: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ..
 
 def watch(running: Any, *, quiet: bool) -> None:
     """Tell every micro-batch until the stream ends, which Ctrl-C asks it to do."""
-    told = -1
+    last_shown = -1
     try:
         while True:
             is_active = running.isActive
             if not quiet:
                 for progress in running.recentProgress:
-                    if progress["batchId"] > told and progress["observedMetrics"]:
-                        told = progress["batchId"]
+                    if progress["batchId"] > last_shown and progress["observedMetrics"]:
+                        last_shown = progress["batchId"]
                         click.echo(line(progress), err=True)
             if not is_active:
                 break

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from whimbrel.engine.bounded import Outcome
+    from whimbrel.engine.result import Detections
     from whimbrel.io.rejected import RejectedWriter
 
 MOST_FREQUENT = 3
@@ -15,20 +15,20 @@ LONGEST = 120
 """Letters of a rejected row that are shown."""
 
 
-def summary(outcome: Outcome, rejected: Path) -> str:
+def summary(outcome: Detections, rejected: Path) -> str:
     """Say how many events were read, what was found, and what was set aside and why."""
-    counts, found = outcome.counts, outcome.detections.num_rows
+    counts, detections = outcome.counts, outcome.detections.num_rows
     where = f" ({rejected})" if counts.rejected else ""
     line = (
-        f"{_many(counts.received, 'event')} read, {_many(found, 'detection')}, {counts.late:,} late, "
+        f"{_many(counts.received, 'event')} read, {_many(detections, 'detection')}, {counts.late:,} late, "
         f"{counts.duplicate:,} duplicate, {counts.rejected:,} rejected{where}"
     )
     return "\n".join([line, *_reasons(counts.reasons), *taken(outcome)])
 
 
-def taken(outcome: Outcome) -> list[str]:
+def taken(outcome: Detections) -> list[str]:
     """Say which columns were taken for what, and warn of what looks like a mistake."""
-    return [*outcome.notes, *(f"warning: {each}" for each in outcome.warnings)]
+    return [*outcome.notes, *(f"warning: {warning}" for warning in outcome.warnings)]
 
 
 def refusals(rejected: RejectedWriter) -> str:

@@ -96,7 +96,7 @@ def why(query: str, inputs: Inputs, asked: Asked, form: str, quiet: bool, **comp
         compile_ahead(compiled, inputs.events)
     from whimbrel.whynot import why as explain_why
 
-    found = explain_why(
+    explanation = explain_why(
         compiled,
         list(inputs.events),
         key=_key(asked.keys),
@@ -105,7 +105,11 @@ def why(query: str, inputs: Inputs, asked: Asked, form: str, quiet: bool, **comp
         limit=asked.limit,
         **inputs.settings,
     )
-    click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if form == "json" else str(found))
+    click.echo(
+        json.dumps(explanation.to_dict(), ensure_ascii=False, indent=2)
+        if form == "json"
+        else str(explanation)
+    )
 
 
 def _key(texts: tuple[str, ...]) -> dict[str, str] | str | None:

@@ -38,10 +38,6 @@ class RunSettings(ReadSettings, total=False):
     reading: Reading | None
 
 
-Outcome = Detections
-"""What `run` gave before it gave the same as `detect`; kept for those who import it."""
-
-
 def run(
     query: Query | Compilable,
     events: EventTable | EventPaths,

@@ -425,7 +425,7 @@ def _guarded(function: Function, row: tuple[Any, ...], expr: Expr) -> Any:
 
 
 def _typed(result: Any, function: Function, expr: Expr) -> pa.Array:
-    from whimbrel.engine.values import ARROW_TYPES
+    from whimbrel.model.columns import ARROW_TYPES
 
     try:
         return pa.array(result, ARROW_TYPES[function.returns], from_pandas=True)

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from whimbrel.engine.interner import Interner
 from whimbrel.engine.kernels import segments as k
-from whimbrel.engine.values import ARROW_TYPES, Column, Int64Array, decoded, from_arrow, nothing, to_arrow
+from whimbrel.engine.values import Column, Int64Array, decoded, from_arrow, nothing, to_arrow
 from whimbrel.errors import QueryError, QueryTypeError
 from whimbrel.graph.expressions import Expr, format_expr
 from whimbrel.graph.functions import Function
+from whimbrel.model.columns import ARROW_TYPES
 from whimbrel.model.schema import Type
 
 

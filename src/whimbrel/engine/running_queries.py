@@ -21,7 +21,6 @@ from whimbrel.engine.total_order import ARRIVAL, Released
 from whimbrel.engine.values import Int64Array
 from whimbrel.errors import QueryError, StateError, UnknownNameError, WhimbrelError
 from whimbrel.graph.expressions import Attribute
-from whimbrel.graph.operators import Derive, Filter, JoinPattern, Source
 from whimbrel.graph.query import Query
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
@@ -110,10 +109,11 @@ class RunningQueries:
         queries = [*self._running(), *filter(_is_undecided, self.pipelines.values())]
         required = [query.required for query in queries]
         self.reach = max((query.reach for query in queries), default=0)
-        self.mentioned = frozenset().union(*(each.atoms for each in required))
-        self.breaks_ties = not all(_ignores_ties(query.query) for query in queries)
+        self.mentioned = frozenset().union(*(columns.atoms for columns in required))
+        operators = (operator for query in queries for operator in query.query.graph.operators)
+        self.breaks_ties = not all(operator.ignores_ties for operator in operators)
         own = {CONTENT, ARRIVAL} if self._owned is None else {CONTENT, ARRIVAL, self._owned.name}
-        self.columns = None if any(each.all_atoms for each in required) else own | self.mentioned
+        self.columns = None if any(columns.all_atoms for columns in required) else own | self.mentioned
 
     def _running(self) -> list[Pipeline]:
         """List all that runs: queries, what they have in common, templates of them."""
@@ -276,17 +276,3 @@ def _readers(touched: Iterable[OperatorStream]) -> dict[str, None]:
 
 def _is_undecided(query: Pipeline | QueryInstance) -> bool:
     return isinstance(query, QueryInstance) and query.template is None
-
-
-def _ignores_ties(query: Query) -> bool:
-    """Tell whether events of the same times may be processed in any order: filters and plain sequences."""
-    for operator in query.graph.operators:
-        if isinstance(operator, JoinPattern):
-            chained = {(order.first, order.second) for order in operator.orders if order.gap is None}
-            plain = operator.context.value == "each" and not operator.consuming
-            steps = {(part, part + 1) for part in range(len(operator.parts) - 1)}
-            if not plain or not steps <= chained or any(p.select.value != "each" for p in operator.parts):
-                return False
-        elif not isinstance(operator, Source | Filter | Derive):
-            return False
-    return True

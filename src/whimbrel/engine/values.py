@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.model.columns import ARROW_TYPES, type_of
 from whimbrel.model.schema import Type
 
 Int64Array: TypeAlias = npt.NDArray[np.int64]
@@ -24,16 +24,6 @@ NUMPY_TYPES: dict[Type, Any] = {
     Type.FLOAT: np.float64,
     Type.TIMESTAMP: np.int64,
     Type.DURATION: np.int64,
-}
-
-ARROW_TYPES: dict[Type, pa.DataType] = {
-    Type.BOOL: pa.bool_(),
-    Type.INT: pa.int64(),
-    Type.FLOAT: pa.float64(),
-    Type.STRING: pa.string(),
-    Type.TIMESTAMP: pa.timestamp("us", "UTC"),
-    Type.DURATION: pa.duration("us"),
-    Type.TEXTS: pa.list_(pa.string()),
 }
 
 
@@ -71,28 +61,6 @@ class Column:
 def nothing(size: int) -> Column:
     """Make a column of nulls of unknown type."""
     return Column(None, np.zeros(size, np.int64), np.ones(size, np.bool_))
-
-
-@lru_cache(maxsize=1024)
-def type_of(arrow: pa.DataType) -> Type | None:
-    """Give the attribute type that an Arrow type stands for; None for the null type."""
-    if pa.types.is_dictionary(arrow):
-        arrow = arrow.value_type
-    if pa.types.is_boolean(arrow):
-        return Type.BOOL
-    if pa.types.is_integer(arrow):
-        return Type.INT
-    if pa.types.is_floating(arrow):
-        return Type.FLOAT
-    if pa.types.is_timestamp(arrow):
-        return Type.TIMESTAMP
-    if pa.types.is_duration(arrow):
-        return Type.DURATION
-    if pa.types.is_null(arrow):
-        return None
-    if pa.types.is_list(arrow):
-        return Type.TEXTS
-    return Type.STRING
 
 
 def from_arrow(array: pa.Array) -> Column:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from whimbrel.graph.expressions import GROUP, Attribute, Expr
 from whimbrel.graph.operators.base import Columns, Graph, Types
 from whimbrel.graph.policies import Assign, Key, Partitioning
-from whimbrel.graph.scope import only_part, scope
+from whimbrel.graph.scope import scope
 from whimbrel.model.schema import BUILT_IN_ATTRIBUTES, TYPE_NAMES, Type, common_type
 
 Infer = Callable[[Expr, Callable[[Attribute], Type | None]], Type | None]
@@ -46,17 +46,9 @@ class GraphColumns:
                 found = found.joined(self.of_part(member.stream, part))
         return found
 
-    def only_part(self, stream: str) -> str | None:
-        """Name the only part of a composite, if it has just one that does not repeat."""
-        return only_part(self.graph, stream)
-
     def has_part(self, stream: str, part: str) -> bool:
         """Tell whether a stream has a part of this name."""
         return part in scope(self.graph, stream)
-
-    def is_composite(self, stream: str) -> bool:
-        """Tell whether a stream is read through part names."""
-        return self.graph[stream].is_composite
 
     def key(self, stream: str, key: Key) -> Type | None:
         """Give the type of a value by which a stream is parted."""

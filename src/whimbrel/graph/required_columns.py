@@ -21,7 +21,7 @@ from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import ANY, Graph, Source
 from whimbrel.graph.operators.base import EVERYTHING
 from whimbrel.graph.policies import WHOLE, Partitioning
-from whimbrel.graph.scope import only_part, scope
+from whimbrel.graph.scope import scope
 
 _EVENTS = Graph((Source("events", ANY),), ("events",))
 
@@ -146,14 +146,6 @@ class RequiredColumns:
         """Tell whether a call takes many events to one value."""
         registered = self.functions.get(call.function)
         return call.function in KEPT or (registered is not None and registered.aggregate)
-
-    def is_composite(self, stream: str) -> bool:
-        """Tell whether a stream is read through part names."""
-        return self.graph[stream].is_composite
-
-    def only_part(self, stream: str) -> str | None:
-        """Name the only part of a composite, if it has just one that does not repeat."""
-        return only_part(self.graph, stream)
 
     def has_group(self, stream: str, name: str) -> bool:
         """Tell whether the rows of a composite stream know a value by the group they belong to."""

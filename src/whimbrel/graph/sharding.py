@@ -81,7 +81,7 @@ def sharding_words(found: Sharding) -> str:
 
 def sharding(graph: Graph) -> Sharding:
     """Find the way of partitioning events that parts them the most."""
-    keys = _Keys(graph)
+    keys = KeyTracer(graph)
     common = keys.common(graph.outputs)
     if common is None:
         return AnyPartition()
@@ -96,7 +96,7 @@ def sharding(graph: Graph) -> Sharding:
 # -- by keys ----------------------------------------------------------------------------------------------
 
 
-class _Keys:
+class KeyTracer:
     """By which values of the atomic events each operator can be parted; None stands for any."""
 
     def __init__(self, graph: Graph, cut: frozenset[str] = frozenset()) -> None:
@@ -207,7 +207,7 @@ def _meetings(graph: Graph) -> ByMeetings | None:
     above = _below(graph, graph.outputs, stop=cut)
     if any(isinstance(graph[name], Source) for name in above):
         return None  # the rest also reads events that take part in no meeting
-    common = _Keys(graph, frozenset(cut)).common(graph.outputs)
+    common = KeyTracer(graph, frozenset(cut)).common(graph.outputs)
     first = sharding(drop_unused(replace(graph, outputs=tuple(cut))))
     if not common or isinstance(first, ByMeetings | SinglePartition):
         return None

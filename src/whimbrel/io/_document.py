@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from whimbrel.errors import DataError
-from whimbrel.io import _kinds
 from whimbrel.io._json_parts import JsonMember, ListLines, members_of, read_block
 from whimbrel.io._jsonl import JsonLinesFile
 from whimbrel.io._pieces import ReadBatch, ReadPlan
 from whimbrel.io._rows import Item, Row, RowFile, batch_of_rows, kinds_of_rows, row_from
 from whimbrel.io._streams import Progress, is_blank, line_blocks, open_text, reading
+from whimbrel.model.columns import arrow_type
 from whimbrel.model.schema import Coordinates, Type
 
 _LOG = logging.getLogger(__name__)
@@ -72,9 +72,9 @@ class JsonList(JsonLinesFile):
 
     def kinds(self, plan: ReadPlan, on_read: Progress) -> dict[str, Type | None]:
         """Make the first pass; a value beside the list counts where no element has a member of its name."""
-        found = super().kinds(plan, on_read)
-        self._beside = {name: value for name, value in self._beside.items() if name not in found}
-        return found | kinds_of_rows([self._beside], plan)
+        kinds = super().kinds(plan, on_read)
+        self._beside = {name: value for name, value in self._beside.items() if name not in kinds}
+        return kinds | kinds_of_rows([self._beside], plan)
 
     def pieces(self, plan: ReadPlan, on_read: Progress) -> Iterator[ReadBatch]:
         """Yield the elements, and those that are no objects."""
@@ -87,9 +87,9 @@ class JsonList(JsonLinesFile):
         if not beside:
             return batch
         values = batch_of_rows([self._beside], beside)
-        for name in beside:
+        for name, kind in beside.items():
             column = pa.repeat(values.column(name)[0], batch.num_rows)
-            batch = batch.append_column(name, column.cast(_kinds.ARROW_TYPES[beside[name]]))
+            batch = batch.append_column(name, column.cast(arrow_type(kind)))
         return batch
 
 

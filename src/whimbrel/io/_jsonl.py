@@ -20,6 +20,7 @@ from whimbrel.io import _kinds
 from whimbrel.io._pieces import ReadBatch, ReadPlan, malformed
 from whimbrel.io._rows import Row, batch_of_rows, kinds_of_rows, row_from
 from whimbrel.io._streams import Progress, is_blank, line_blocks, open_text, reading
+from whimbrel.model.columns import arrow_type, type_of
 from whimbrel.model.schema import Type
 
 _BLOCK = 8 * 2**20
@@ -52,12 +53,12 @@ class JsonLinesFile:
 
     def kinds(self, plan: ReadPlan, on_read: Progress) -> dict[str, Type | None]:
         """Make the first pass: find which columns there are and what they hold."""
-        found: dict[str, Type | None] = {}
+        kinds: dict[str, Type | None] = {}
         with reading(self.path), self.open(on_read) as stream:
             for block in line_blocks(stream, _BLOCK):
                 for part in _kinds_of_block(block, plan):
-                    _kinds.join_all(found, part)
-        return found
+                    _kinds.join_all(kinds, part)
+        return kinds
 
     def pieces(self, plan: ReadPlan, on_read: Progress) -> Iterator[ReadBatch]:
         """Yield the rows, and the lines that are no rows. A row's number is that of its line."""
@@ -115,7 +116,7 @@ def _parse(block: bytes, kinds: Mapping[str, Type | None] | None) -> pa.RecordBa
         return None
     options = pa.json.ParseOptions()
     if kinds is not None:
-        schema = pa.schema([(name, _kinds.ARROW_TYPES[kind]) for name, kind in kinds.items()])
+        schema = pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()])
         options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
         table = pa.json.read_json(
@@ -160,15 +161,10 @@ def _has_huge_numbers(batch: pa.RecordBatch) -> bool:
     return any(pc.any(pc.greater_equal(pc.abs(column), 2.0**63)).as_py() for column in floats)
 
 
-def _kind(kind: pa.DataType) -> Type | None:
-    if pa.types.is_null(kind):
-        return None
-    if pa.types.is_boolean(kind):
-        return Type.BOOL
-    if pa.types.is_int64(kind):
-        return Type.INT
+def _kind(arrow: pa.DataType) -> Type | None:
     # Text that looks like a time is text: only a declared attribute is a timestamp.
-    return Type.FLOAT if pa.types.is_float64(kind) else Type.STRING
+    kind = type_of(arrow)
+    return kind if kind in (None, Type.BOOL, Type.INT, Type.FLOAT) else Type.STRING
 
 
 def _rows_of(

@@ -20,17 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.model.columns import arrow_type
 from whimbrel.model.schema import Type
-
-ARROW_TYPES = {
-    Type.BOOL: pa.bool_(),
-    Type.INT: pa.int64(),
-    Type.FLOAT: pa.float64(),
-    Type.STRING: pa.string(),
-    Type.TIMESTAMP: pa.timestamp("us", "UTC"),
-    None: pa.string(),
-}
-"""The Arrow type of a column, by what it holds; a column without any value is text."""
 
 
 def join(one: Type | None, other: Type | None) -> Type | None:
@@ -112,4 +103,4 @@ def read_texts(texts: pa.Array, kind: Type | None) -> pa.Array:
     if kind is None or kind is Type.STRING:
         return texts
     empty = pc.equal(texts, "")
-    return pc.if_else(empty, pa.scalar(None, pa.string()), texts).cast(ARROW_TYPES[kind])
+    return pc.if_else(empty, pa.scalar(None, pa.string()), texts).cast(arrow_type(kind))

@@ -125,51 +125,51 @@ def write_jsonl(table: pa.Table, file: IO[bytes]) -> None:
 
 def _write_geojson(table: pa.Table, file: IO[bytes]) -> None:
     plane = (table.schema.metadata or {}).get(COORDINATES_KEY) == Coordinates.PLANE.encode()
-    file.write(
-        b'{"type": "FeatureCollection",' + (b' "coordinates": "plane",' if plane else b"") + b' "features": ['
-    )
-    first = True
-    for batch in _batches(table):
-        fixed = {name: _text.json_values(batch.column(name)) for name in ("type", "start", "end")}
-        ids = {"id": _text.json_values(batch.column("id"))} if "id" in batch.schema.names else {}
-        members = {
-            "type": pa.array(['"Feature"'] * batch.num_rows),
-            **ids,
-            "geometry": _geojson_texts(batch),
-            "properties": _own_attributes(
-                batch, fixed, {"events": _text.json_values(batch.column("events"))}
-            ),
-        }
-        texts = _text.json_objects(members, batch.num_rows).to_pylist()
-        file.write(("\n" if first else ",\n").encode() + ",\n".join(texts).encode())
-        first = False
-    file.write(b"\n]}\n")
+    said = b' "coordinates": "plane",' if plane else b""
+    file.write(b'{"type": "FeatureCollection",' + said + b' "features": [')
+    _write_features(table, file, _geojson_members)
+
+
+def _geojson_members(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    fixed = {name: _text.json_values(batch.column(name)) for name in ("type", "start", "end")}
+    return {"geometry": _geojson_texts(batch), "properties": _properties(batch, fixed)}
 
 
 def _write_mfjson(table: pa.Table, file: IO[bytes], positions: pa.Table | None) -> None:
     places = MovingPlaces(positions)
-    file.write(collection_head(table))
-    first = True
-    for batch in _batches(table):
+
+    def members(batch: pa.RecordBatch) -> dict[str, pa.Array]:
         start, end = (_text.json_values(batch.column(name)) for name in ("start", "end"))
-        members = {
-            "type": pa.array(['"Feature"'] * batch.num_rows),
-            **({"id": _text.json_values(batch.column("id"))} if "id" in batch.schema.names else {}),
+        return {
             "geometry": _geojson_texts(batch),
             "time": pc.binary_join_element_wise("[", start, ", ", end, "]", ""),
             "temporalGeometry": pa.array(places.moving(batch.column("events")), pa.string()),
-            "properties": _own_attributes(
-                batch,
-                {"type": _text.json_values(batch.column("type"))},
-                {"events": _text.json_values(batch.column("events"))},
-            ),
+            "properties": _properties(batch, {"type": _text.json_values(batch.column("type"))}),
         }
-        texts = [
-            text.replace(', "temporalGeometry": null', "", 1)
-            for text in _text.json_objects(members, batch.num_rows).to_pylist()
-        ]
-        file.write(("\n" if first else ",\n").encode() + ",\n".join(texts).encode())
-        first = False
+
+    file.write(collection_head(table))
+    _write_features(table, file, members)
+
+
+def _properties(batch: pa.RecordBatch, before: Mapping[str, pa.Array]) -> pa.Array:
+    return _own_attributes(batch, before, {"events": _text.json_values(batch.column("events"))})
+
+
+def _write_features(
+    table: pa.Table, file: IO[bytes], members_of: Callable[[pa.RecordBatch], dict[str, pa.Array]]
+) -> None:
+    """Write the features of a collection, and its end."""
+    separator = b"\n"
+    for batch in _batches(table):
+        members = {"type": pa.array(['"Feature"'] * batch.num_rows)}
+        if "id" in batch.schema.names:
+            members["id"] = _text.json_values(batch.column("id"))
+        members |= members_of(batch)
+        texts = _text.json_objects(members, batch.num_rows).to_pylist()
+        if "temporalGeometry" in members:
+            texts = [text.replace(', "temporalGeometry": null', "", 1) for text in texts]
+        file.write(separator + ",\n".join(texts).encode())
+        separator = b",\n"
     file.write(b"\n]}\n")
 
 
@@ -179,9 +179,9 @@ def _write_csv(table: pa.Table, file: IO[bytes]) -> None:
     writer = None
     for batch in _batches(table) or [pa.RecordBatch.from_pylist([], schema=table.schema)]:
         columns = {name: _csv_column(batch, name) for name in names if name in batch.schema.names}
-        made = pa.RecordBatch.from_pydict(columns)
-        writer = writer or pa.csv.CSVWriter(file, made.schema)
-        writer.write_batch(made)
+        rows = pa.RecordBatch.from_pydict(columns)
+        writer = writer or pa.csv.CSVWriter(file, rows.schema)
+        writer.write_batch(rows)
     if writer:
         writer.close()
 
@@ -269,7 +269,7 @@ def _own_attributes(
     by_type: dict[str, list[str]] = json.loads(said) if said else {}
     types = decoded(batch.column("type")).dictionary_encode()
     texts = {name: _text.json_values(batch.column(name)) for name in every}
-    made: list[pa.Array] = []
+    objects: list[pa.Array] = []
     places: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
     indices = types.indices.to_numpy(zero_copy_only=False)
     for code, event_type in enumerate(types.dictionary.to_pylist()):
@@ -278,11 +278,11 @@ def _own_attributes(
         names = own if before or after else [_original(name) for name in own]
         members = {**before, **dict(zip(names, (texts[name] for name in own), strict=True)), **(after or {})}
         taken = {name: column.take(pa.array(rows)) for name, column in members.items()}
-        made.append(_text.json_objects(taken, len(rows)))
+        objects.append(_text.json_objects(taken, len(rows)))
         places.append(rows)
-    if not made:
+    if not objects:
         return pa.array([], pa.string())
-    return pa.concat_arrays(made).take(pa.array(np.argsort(np.concatenate(places))))
+    return pa.concat_arrays(objects).take(pa.array(np.argsort(np.concatenate(places))))
 
 
 def collection_head(table: pa.Table) -> bytes:

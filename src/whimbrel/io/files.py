@@ -17,6 +17,7 @@ from whimbrel.io._pieces import EventFile, ReadBatch, ReadPlan
 from whimbrel.io._streams import Progress, known_encoding
 from whimbrel.io.paths import FORMATS, EventPath, endings, event_path, format_by_name, format_of
 from whimbrel.model.batch import convert_attribute, declared_type
+from whimbrel.model.columns import arrow_type
 from whimbrel.model.reading import Reading, plain_name, usual_role
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 
@@ -39,8 +40,6 @@ def read_events(
     paths: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     format: str | None = None,  # noqa: A002 - the name that users of every reader know
-    delimiter: str | None = None,
-    encoding: str | None = None,
     batch_rows: int = 262_144,
     columns: Collection[str] | None = None,
     schemas: Mapping[str, EventSchema] = _NO_SCHEMAS,
@@ -53,13 +52,9 @@ def read_events(
     ----------
     paths
         Files, folders (all event files in them, by name) and patterns such as "day-*.csv"; an `EventPath`
-        says of one how it is read.
+        says of one how it is read: its format, encoding and delimiter.
     format
         One of `FORMATS`, if neither the endings of the files nor their contents say it.
-    delimiter
-        What stands between the fields of CSV files; by default the first line of each tells.
-    encoding
-        The encoding of text files without a byte order mark; by default UTF-8.
     batch_rows
         The largest number of rows in a batch.
     columns
@@ -79,9 +74,9 @@ def read_events(
     listed = [paths] if isinstance(paths, str | PathLike) else list(paths)
     if batch_rows < 1:
         raise DataError(f"batch_rows is {batch_rows}; it must be at least 1")
-    told = [event_path(item, format, delimiter, encoding) for item in listed]
-    found = [(path, each) for each in told for path in find_files(each)]
-    if not found:
+    asked = [event_path(item, format) for item in listed]
+    files_asked_for = [(path, how) for how in asked for path in find_files(how)]
+    if not files_asked_for:
         raise DataError("no event file is given")
     declared = frozenset(
         name
@@ -92,7 +87,8 @@ def read_events(
     kept = None if columns is None else frozenset(columns)
     plan = ReadPlan(kept, declared, {}, batch_rows, reading or Reading(), schemas)
     files = [
-        open_file(path, each.format, delimiter=each.delimiter, encoding=each.encoding) for path, each in found
+        open_file(path, how.format, delimiter=how.delimiter, encoding=how.encoding)
+        for path, how in files_asked_for
     ]
     return EventFiles(files, plan, on_progress)
 
@@ -196,11 +192,11 @@ def _alike(batch: pa.RecordBatch, common: Mapping[str, Type | None]) -> pa.Recor
         if name not in batch.schema.names:
             if plain_name(name) in plain or usual_role(name) == "source":
                 continue  # it has the same in other words, or someone else who moves
-            batch = batch.append_column(name, pa.nulls(batch.num_rows, _kinds.ARROW_TYPES[kind]))
+            batch = batch.append_column(name, pa.nulls(batch.num_rows, arrow_type(kind)))
         else:
-            place = batch.schema.get_field_index(name)
+            number = batch.schema.get_field_index(name)
             batch = batch.set_column(
-                place, name, convert_attribute(name, batch.column(place), kind or Type.STRING)
+                number, name, convert_attribute(name, batch.column(number), kind or Type.STRING)
             )
     return batch
 
@@ -210,22 +206,22 @@ def find_files(item: str | PathLike[str], format: str | None = None) -> list[Pat
     path = Path(fspath(item))
     format = format or (item.format if isinstance(item, EventPath) else None)  # noqa: A001
     if path.is_dir():
-        found = sorted(
+        files = sorted(
             entry for entry in path.iterdir() if entry.is_file() and (format or format_by_name(entry))
         )
-        found = [entry for entry in found if not entry.name.startswith((".", "_"))]
-        if not found:
+        files = [entry for entry in files if not entry.name.startswith((".", "_"))]
+        if not files:
             raise DataError(f"{path}: no event files in this folder; endings looked for: {endings()}")
-        return found
+        return files
     if path.exists():
         return [path]
     if glob.has_magic(str(path)):
         # Path.glob takes no absolute pattern.
         names = glob.glob(str(path), recursive=True)  # noqa: PTH207
-        found = sorted(Path(name) for name in names if Path(name).is_file())
-        if not found:
+        files = sorted(Path(name) for name in names if Path(name).is_file())
+        if not files:
             raise DataError(f"{path}: no file matches this pattern")
-        return found
+        return files
     raise DataError(f"{path}: no such file{_near(path)}")
 
 

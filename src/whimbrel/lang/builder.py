@@ -317,12 +317,12 @@ class PartBuilder(_Joinable):
 
     def _single(self, what: str) -> t.Occurrence:
         """Give the event that the part is; refuse a part that is more than one event."""
-        found = self.node.what
-        if not isinstance(found, t.Occurrence) or self.node != t.PatternPartNode(
-            found, alias=self.node.alias
+        occurrence = self.node.what
+        if not isinstance(occurrence, t.Occurrence) or self.node != t.PatternPartNode(
+            occurrence, alias=self.node.alias
         ):
             raise QueryError(f"{self!r} does not {what}: only a single event does")
-        return found
+        return occurrence
 
     def _with(self, **changes: object) -> PartBuilder:
         # Mypy cannot follow keyword arguments through replace; the callers above name the fields.

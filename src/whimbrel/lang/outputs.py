@@ -23,11 +23,13 @@ def output_types(query: Query, events: Mapping[str, Type]) -> dict[str, Types]:
     >>> output_types(query, {"speed": Type.INT})
     {'Fast': {'twice': <Type.INT: 'int'>}}
     """
-    found = GraphColumns(query.graph, dict(events), lambda expr, read: infer(expr, read, query.functions))
+    columns_of = GraphColumns(
+        query.graph, dict(events), lambda expr, read: infer(expr, read, query.functions)
+    )
     outputs: dict[str, Columns] = {}
     for name in query.graph.outputs:
         kind = query.graph[name].made_type or name
-        outputs[kind] = outputs.get(kind, Columns()).joined(found.of(name))
+        outputs[kind] = outputs.get(kind, Columns()).joined(columns_of.of(name))
     return {kind: columns.types for kind, columns in outputs.items()}
 
 

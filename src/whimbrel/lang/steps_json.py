@@ -16,22 +16,22 @@ DEEPEST = 20
 
 def pattern_to_dict(pattern: Pattern) -> dict[str, Any]:
     """Write the JSON form of a pattern; what says nothing is left out."""
-    made: dict[str, Any] = {"steps": [_step_to_dict(step) for step in pattern.steps]}
+    written: dict[str, Any] = {"steps": [_step_to_dict(step) for step in pattern.steps]}
     if pattern.key:
-        made["key"] = list(pattern.key)
+        written["key"] = list(pattern.key)
     if pattern.within_ms is not None:
-        made["within"] = {"ms": _plain(pattern.within_ms), "type": pattern.within_type}
+        written["within"] = {"ms": _plain(pattern.within_ms), "type": pattern.within_type}
     if pattern.gap_ms is not None:
-        made["within_gaps_ms"] = _plain(pattern.gap_ms)
+        written["within_gaps_ms"] = _plain(pattern.gap_ms)
     if pattern.skip != Skipping():
-        made["after_match_skip"] = _said(pattern.skip, Skipping()) | {"strategy": pattern.skip.strategy}
+        written["after_match_skip"] = _said(pattern.skip, Skipping()) | {"strategy": pattern.skip.strategy}
     others = {"timeouts": pattern.timeouts, "max_runs": pattern.runs}
-    made |= {name: value for name, value in others.items() if value is not None}
+    written |= {name: value for name, value in others.items() if value is not None}
     if pattern.drop != "oldest":
-        made["drop_runs"] = pattern.drop
+        written["drop_runs"] = pattern.drop
     if pattern.counts:
-        made["count"] = True
-    return made
+        written["count"] = True
+    return written
 
 
 def pattern_from_dict(document: Mapping[str, Any]) -> Pattern:
@@ -68,24 +68,24 @@ def _said(value: Any, default: Any) -> dict[str, Any]:
 
 
 def _step_to_dict(step: StepOf) -> dict[str, Any]:
-    made = _said(step, StepOf())
-    made.pop("quantifier", None)
-    branches = made.pop("branches", ())
-    made = {"name": step.name, "contiguity": step.contiguity} | made
+    written = _said(step, StepOf())
+    written.pop("quantifier", None)
+    branches = written.pop("branches", ())
+    written = {"name": step.name, "contiguity": step.contiguity} | written
     if step.name is None:
-        del made["name"]
+        del written["name"]
     if len(branches) == 1:
-        made["group"] = [_step_to_dict(each) for each in branches[0]]
+        written["group"] = [_step_to_dict(each) for each in branches[0]]
     elif branches:
-        made["either"] = [[_step_to_dict(each) for each in branch] for branch in branches]
+        written["either"] = [[_step_to_dict(each) for each in branch] for branch in branches]
     if step.within_previous_ms is not None:
-        made["within_previous_ms"] = _plain(step.within_previous_ms)
+        written["within_previous_ms"] = _plain(step.within_previous_ms)
     if step.quantifier != StepQuantity():
         limits = {"min": step.quantifier.min, "max": step.quantifier.max}
-        made["quantifier"] = limits | _said(step.quantifier, StepQuantity())
+        written["quantifier"] = limits | _said(step.quantifier, StepQuantity())
         if step.quantifier.window_ms is not None:
-            made["quantifier"]["window_ms"] = _plain(step.quantifier.window_ms)
-    return made
+            written["quantifier"]["window_ms"] = _plain(step.quantifier.window_ms)
+    return written
 
 
 # -- reading ----------------------------------------------------------------------------------------------
@@ -117,8 +117,8 @@ class _Reader:
         )
 
     def fail(self, what: str, hint: str | None = None) -> QueryError:
-        place = "".join(self.path).lstrip(".") or "the pattern"
-        return QueryError(f"{place}: {what}", hint=hint)
+        where = "".join(self.path).lstrip(".") or "the pattern"
+        return QueryError(f"{where}: {what}", hint=hint)
 
     def members(self, value: Any, known: tuple[str, ...], what: str) -> Mapping[str, Any]:
         if not isinstance(value, Mapping):
@@ -140,9 +140,9 @@ class _Reader:
                 raise self.fail(f"the member {name!r} is missing")
             return None
         self.path.append(f".{name}")
-        found = read(members[name])
+        member = read(members[name])
         self.path.pop()
-        return found
+        return member
 
     def group(self, value: Any) -> tuple[StepOf, ...]:
         """Read the steps of a group; the first follows as the group does, whatever it says itself."""
@@ -154,12 +154,12 @@ class _Reader:
             raise self.fail("a list of at least one step is wanted")
         if len(self.path) > 2 * DEEPEST:
             raise self.fail("groups are nested too deeply")
-        found = []
+        read = []
         for number, each in enumerate(value):
             self.path.append(f"[{number}]")
-            found.append(self.step(each))
+            read.append(self.step(each))
             self.path.pop()
-        return tuple(found)
+        return tuple(read)
 
     def step(self, value: Any) -> StepOf:
         known = (
@@ -212,16 +212,16 @@ class _Reader:
         if "max" not in members and least is not None:
             most = max(1, least)
         marks = {name: bool(self.at(name, members, self.flag)) for name in known[2:6]}
-        made = StepQuantity(
+        quantity = StepQuantity(
             1 if least is None else least,
             1 if "max" not in members and least is None else most,
             until=self.at("until", members, self.string),
             window_ms=self.at("window_ms", members, self.time),
             **marks,
         )
-        if made.until is not None:
-            self.at("until", members, lambda _: self.ends(made))
-        return made
+        if quantity.until is not None:
+            self.at("until", members, lambda _: self.ends(quantity))
+        return quantity
 
     def ends(self, quantity: StepQuantity) -> None:
         """Refuse `until` where there is no loop to end."""

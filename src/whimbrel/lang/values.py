@@ -228,16 +228,16 @@ def length_of(given: str | float) -> t.Expression:
 def _amounts(
     text: str, units: frozenset[str], what: str, example: str
 ) -> tuple[tuple[int | float, str], ...]:
-    found: list[tuple[int | float, str]] = []
+    amounts: list[tuple[int | float, str]] = []
     position = 0
     while position < len(text.rstrip()):
         match = _AMOUNT.match(text, position)
         if match is None or match[2].lower() not in units:
             break
         number = match[1]
-        found.append((float(number) if "." in number else int(number), short_unit(match[2])))
+        amounts.append((float(number) if "." in number else int(number), short_unit(match[2])))
         position = match.end()
     else:
-        if found:
-            return tuple(found)
+        if amounts:
+            return tuple(amounts)
     raise DataError(f"{text!r} is no {what}; write for example {example}")

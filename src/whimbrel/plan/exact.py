@@ -17,7 +17,7 @@ from functools import cached_property
 
 from whimbrel.errors import NoPlanError
 from whimbrel.plan.cost import room
-from whimbrel.plan.milp import Program, Variable
+from whimbrel.plan.milp import LinearProgram, Variable
 from whimbrel.plan.network import Link
 from whimbrel.plan.placement_model import PlacementModel, Situation
 from whimbrel.plan.workload import Feed, Task
@@ -36,6 +36,8 @@ def solve(
     model: PlacementModel, *, time_limit_s: float = TIME_LIMIT_S
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the best hosts, and notes about them. Where nothing satisfies all limits: the least excess.
+
+    O(streams x candidates^2) variables, of which tasks x candidates are integer: exponential at worst.
 
     Raises
     ------
@@ -75,7 +77,7 @@ class _Writer:
 
     def __init__(self, model: PlacementModel, is_strict: bool) -> None:
         self.model, self.is_strict = model, is_strict
-        self.program = Program("the exact planner")
+        self.program = LinearProgram("the exact planner")
         self.hosts: Hosts = {}
         for task in model.workload.tasks:
             brokers = _hosts(model, task, is_strict)
@@ -86,7 +88,7 @@ class _Writer:
         self.pairs: dict[tuple[str, str], dict[tuple[str, str], Variable]] = {}
         self.loads: dict[Link, Terms] = {}
 
-    def write(self) -> Program:
+    def write(self) -> LinearProgram:
         self._limit_brokers()
         for name in self.model.streams:
             self._stream(name)

@@ -32,7 +32,7 @@ class Solution:
         return self.values[variable.index]
 
 
-class Program:
+class LinearProgram:
     """A program in the making, to be minimised. Variables are at least 0.
 
     Raises

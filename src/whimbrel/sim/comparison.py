@@ -223,7 +223,7 @@ def _notes(found: PlacementOutcome | PushPullOutcome) -> dict[str, Any]:
     else:
         deliveries = list(found.plan.workload.deliveries)
         of_the_kind = {"events that came too late": outcome.late}
-    drops = Counter(drop.reason for drop in traffic.drops for _ in drop.message.legs)
+    drops = Counter(drop.reason for drop in traffic.drops for _ in drop.message.contents)
     notes |= {
         "deliveries later than they may be": _too_late(deliveries, outcome) or "none",
         **of_the_kind,

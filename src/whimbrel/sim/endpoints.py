@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.model.time import BEGINNING_OF_TIME
-from whimbrel.sim.messages import Leg
 from whimbrel.sim.packets import Key, Marker, Packet, Redirect
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class Inlet:
         return self.ready()
 
     def ready(self) -> list[Packet]:
-        """Give the packets whose turn it is, past those that will not come."""
+        """Return the packets whose turn it is, past those that will not come."""
         found = []
         while True:
             if self.number in self.early:
@@ -101,18 +100,18 @@ class Endpoint:
         complete: int,
         born_s: float,
     ) -> None:
-        """Send the same to some readers of a stream."""
-        legs: list[Leg] = []
+        """Send the same to some readers of a stream: once to each broker at which there are any."""
+        by_broker: dict[str, list[Packet]] = {}
         for reader in readers:
             outlet = self.outlets[stream, reader]
             packet = Packet(
                 reader, self.name, stream, outlet.number, content, complete, born_s, self.broker, size_b
             )
             outlet.number += 1
-            legs.append((outlet.broker, packet))
-        if legs:
-            kind = "heartbeat" if content is None and not size_b else "data"
-            self.world.post_to_all(self.broker, legs, size_b, kind)
+            by_broker.setdefault(outlet.broker, []).append(packet)
+        kind = "heartbeat" if content is None and not size_b else "data"
+        for broker, packets in by_broker.items():
+            self.world.post(self.broker, broker, packets, size_b, kind)
 
     def readers(self, stream: str) -> list[str]:
         """Name the readers of a stream."""
@@ -129,4 +128,4 @@ class Endpoint:
             outlet.broker, outlet.asked_s = order.broker, order.asked_s
         if order.answer_at is not None:
             marker = Marker(order.reader, (self.name, order.stream), outlet.number)
-            self.world.post(self.broker, order.answer_at, marker, 0.0, "control")
+            self.world.post(self.broker, order.answer_at, [marker], 0.0, "control")

@@ -3,8 +3,8 @@
 A link carries both directions at its full bandwidth each. Brokers store and forward: a message goes on when
 it has arrived whole. While a link is down, messages wait in the order of their priority, then of their
 coming. A message that does not fit the rest of a contact is cut: what fits goes now, the rest with the next
-contact (`cuts=False`: it waits for a contact that it fits, and so does what stands behind it). A message that
-a link loses is sent again at once, and counted again, unless it is marked as not reliable.
+contact. A message that a link loses is sent again at once, and counted again, unless it is marked as not
+reliable.
 
 Links and brokers may fail. After a while that is known, and messages go round them where there is a way;
 where there is none they wait. With recovery, brokers keep what they have to send on stable storage until the
@@ -16,16 +16,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from whimbrel.plan.network import Link, Network
-from whimbrel.plan.routes import Routes, Weight, by_latency
+from whimbrel.plan.routes import Routes
 from whimbrel.sim.clock import Action, Clock
-from whimbrel.sim.messages import Leg, Message
+from whimbrel.sim.messages import Message
 from whimbrel.sim.outages import Failure, Outages
+from whimbrel.sim.settings import Settings
 from whimbrel.sim.traffic import Drop, Traffic
 
 Receive = Callable[[str, Any, Message], None]
@@ -82,7 +83,7 @@ class Direction:
         return [entry[3] for entry in taken]
 
     def contact(self, time_s: float) -> tuple[float, float] | None:
-        """Give the time in which the link works, from a time on; None: never again."""
+        """Return the time in which the link works, from a time on; None: never again."""
         while True:
             found = self.link.contacts.after(time_s)
             if found is None:
@@ -100,7 +101,7 @@ class Direction:
         if self.busy or not self.waiting:
             return
         now = self.links.clock.now
-        contact = self._contact_for_first(now)
+        contact = self.contact(now)
         if contact is None:
             return  # it stays here, and is counted as on its way
         if contact[0] > now:
@@ -115,23 +116,6 @@ class Direction:
         lasts = 0.0 if math.isinf(self.link.bandwidth_b_s) else size / self.link.bandwidth_b_s
         rest = 0.0 if left - size <= _JUST * left else left - size
         self.links.clock.after(lasts, partial(self._sent, priority, number, rest, message))
-
-    def _contact_for_first(self, now: float) -> tuple[float, float] | None:
-        contact = self.contact(now)
-        if self.links.cuts or contact is None:
-            return contact
-        needed = self.waiting[0][2] / self.link.bandwidth_b_s
-        for _ in range(_TRIES):
-            if contact[1] - contact[0] >= needed - _JUST:
-                return contact
-            contact = self.contact(contact[1])
-            if contact is None:
-                break
-        _, number, left, message = heappop(self.waiting)
-        del self.since[number]
-        self.waiting_b -= left
-        self.links.drop(message, self.ends[0], "fits no contact")
-        return self._contact_for_first(now) if self.waiting else None
 
     def _wake_at(self, time_s: float) -> None:
         if self._woken_at != time_s:
@@ -184,43 +168,20 @@ class Direction:
         self.waiting_b += left
 
 
-_TRIES = 1_000
-"""Contacts that are looked at for one that a whole message fits."""
-
-
 class Links:
     """All links of a network under a clock."""
 
-    def __init__(
-        self,
-        network: Network,
-        clock: Clock,
-        *,
-        weight: Weight = by_latency,
-        failures: Iterable[Failure] = (),
-        queue_b: float = math.inf,
-        cuts: bool = True,
-        interval_s: float = 1.0,
-        recovers: bool = True,
-        notice_s: float = 1.0,
-    ) -> None:
-        self.network = network
-        self.clock = clock
-        self.routes = Routes(network, weight)
-        self.recovers = recovers
-        """Whether brokers keep what they have not passed on when they fail."""
-        self.notice_s = notice_s
-        """How long after something begins to fail messages go round it; infinite: never."""
-        self.queue_b = queue_b
-        """What may wait for one direction of a link; what waits at a broker is bounded by its storage."""
-        self.cuts = cuts
-        self.traffic = Traffic(interval_s)
+    def __init__(self, network: Network, clock: Clock, settings: Settings = Settings()) -> None:  # noqa: B008 (frozen)
+        self.network, self.clock, self.settings = network, clock, settings
+        self.routes = Routes(network, settings.weight)
+        self.recovers = settings.recovers
+        self.traffic = Traffic(settings.interval_s)
         self.receive: dict[str, Receive] = {}
         """Who takes the messages that are meant for each broker."""
         self._next_hop: dict[tuple[str, str], Direction] = {}
         self._directions: dict[tuple[int, str], Direction] = {}
         self._at: dict[str, list[Direction]] = defaultdict(list)
-        self.outages = Outages(network, failures)
+        self.outages = Outages(network, settings.failures)
         self.on_change: Callable[[str, bool], None] = lambda broker, is_down: None
         """Called when a broker fails, and when it is back."""
         self.on_drop: Callable[[Message], None] = lambda message: None
@@ -233,36 +194,33 @@ class Links:
         for time_s in self.outages.times():
             clock.at(time_s, self._change)
             clock.at(time_s, self._reroute)
-        if 0 < notice_s < math.inf:
+        if 0 < settings.notice_s < math.inf:
             for failure in self.outages.failures:
-                clock.at(failure.start_s + notice_s, self._reroute)
+                clock.at(failure.start_s + settings.notice_s, self._reroute)
 
     def send(self, message: Message) -> None:
         """Send a message on its way."""
-        self.traffic.sent += len(message.legs)
-        here = [leg for leg in message.legs if leg[0] == message.origin]
-        away = [leg for leg in message.legs if leg[0] != message.origin]
-        if here:
-            self.clock.after(0.0, partial(self.reach, message.part(here), message.origin))
-        if away:
-            self.forward(message.part(away), message.origin)
+        self.traffic.sent += len(message.contents)
+        if message.target == message.origin:
+            self.clock.after(0.0, partial(self.reach, message, message.origin))
+        else:
+            self.forward(message, message.origin)
 
     def reach(self, message: Message, broker: str) -> None:
-        """Let a message arrive at a broker: what is meant for it is taken, the rest goes on."""
+        """Let a message arrive at a broker, which takes it or sends it on."""
         if broker in self._down:
             if self.recovers:
                 self._held[broker].append(message)
             else:
                 self.drop(message, broker, "broker failed")
             return
-        onward = [leg for leg in message.legs if leg[0] != broker]
-        if onward:
-            self.forward(message.part(onward), broker)
-        for target, content in message.legs:
-            if target == broker:
-                self.traffic.arrived += 1
-                if broker in self.receive:
-                    self.receive[broker](broker, content, message)
+        if message.target != broker:
+            self.forward(message, broker)
+            return
+        for content in message.contents:
+            self.traffic.arrived += 1
+            if broker in self.receive:
+                self.receive[broker](broker, content, message)
 
     def is_down(self, broker: str) -> bool:
         """Tell whether a broker has failed."""
@@ -273,29 +231,22 @@ class Links:
         self.traffic.drops.append(Drop(self.clock.now, at, reason, message))
         self.on_drop(message)
 
-    def delay_s(self, start: str, end: str) -> float:
-        """Give the sum of latencies between two brokers."""
-        return float(self.routes.from_broker(start).latency_s[self.network.number[end]])
-
     def forward(self, message: Message, broker: str) -> None:
         """Send a message on from a broker."""
         if broker in self._down and not self.recovers:
             self.drop(message, broker, "broker failed")
             return
-        parted: dict[Direction, list[Leg]] = {}
-        for leg in message.legs:
-            parted.setdefault(self._towards(broker, leg[0]), []).append(leg)
-        for direction, legs in parted.items():
-            direction.put(message.part(legs))
-            while direction.waiting and direction.waiting_b > self.queue_b:
-                self.drop(direction.drop_worst(), broker, "queue full")
+        direction = self._towards(broker, message.target)
+        direction.put(message)
+        while direction.waiting and direction.waiting_b > self.settings.queue_b:
+            self.drop(direction.drop_worst(), broker, "queue full")
         storage = self.network[broker].storage_b
         while storage < math.inf and sum(each.waiting_b for each in self._at[broker]) > storage:
             fullest = max(self._at[broker], key=lambda each: each.waiting_b)
             self.drop(fullest.drop_worst(), broker, "storage full")
 
     def _towards(self, broker: str, target: str) -> Direction:
-        """Give the direction in which a message leaves a broker."""
+        """Return the direction in which a message leaves a broker."""
         if (broker, target) not in self._next_hop:
             way = self._left.from_broker(broker).weight[self.network.number[target]]
             # Where no way is left, messages wait for the one that there was.
@@ -329,7 +280,7 @@ class Links:
 
     def _reroute(self) -> None:
         """Choose ways anew, without what is known to fail; also for what waits."""
-        known = self.outages.known_at(self.clock.now, self.notice_s)
+        known = self.outages.known_at(self.clock.now, self.settings.notice_s)
         if known == self._known:
             return
         self._known = known
@@ -342,8 +293,7 @@ class Links:
                     self.forward(message, start)
 
     def _has_another_way(self, direction: Direction, message: Message) -> bool:
-        start = direction.ends[0]
-        return any(self._towards(start, target) is not direction for target, _ in message.legs)
+        return self._towards(direction.ends[0], message.target) is not direction
 
     def leads_elsewhere(self, message: Message, direction: Direction) -> bool:
         """Tell whether a message that waits for a direction should go another way, as something fails."""

@@ -42,31 +42,12 @@ class Outcome:
     """What each broker can do in a second."""
 
     def busy(self, seconds: float) -> dict[str, float]:
-        """Give what was asked of each broker in so many seconds as a share of what it can do; 1: just all."""
+        """Say what was asked of each broker in so many seconds as a share of what it can do; 1: just all."""
         return {
             name: work / (self.capacity[name] * seconds) if self.capacity[name] else math.inf
             for name, work in self.work.items()
             if work
         }
-
-    def summary(self) -> dict[str, Any]:
-        """Give the figures as plain data."""
-        delays = np.concatenate([np.zeros(0), *self.delays_s.values()])
-        downs = [move.down_s for move in self.moves if move.down_s is not None]
-        found: dict[str, Any] = {
-            "seconds": self.seconds,
-            "steps": self.steps,
-            "detections": sum(table.num_rows for table in self.detections.values()),
-            "late": self.late,
-            "rejected": self.rejected,
-            "delay_s": _spread(delays),
-            "moves": len(self.moves),
-            "unfinished_moves": sum(move.started_s is None for move in self.moves),
-            "down_s": _spread(np.array(downs, np.float64)),
-            "state_b": sum(move.state_b + move.fixed_b for move in self.moves),
-            **self.traffic.summary(),
-        }
-        return found | dict(self.notes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +69,3 @@ class PlanOutcome:
             sorted(ids(table)) == sorted(ids(self.outcome.detections[name]))
             for name, table in self.single_process.items()
         )
-
-
-def _spread(values: Floats) -> dict[str, float | None]:
-    if not len(values):
-        return {"mean": None, "median": None, "p95": None, "largest": None}
-    return {
-        "mean": float(values.mean()),
-        "median": float(np.median(values)),
-        "p95": float(np.quantile(values, 0.95)),
-        "largest": float(values.max()),
-    }

@@ -31,9 +31,7 @@ class Settings:
     interval_s: float = 1.0
     """The step of series over time."""
     queue_b: float = math.inf
-    """What may wait for one direction of a link."""
-    shares_links: bool = False
-    """Whether a stream crosses a link once for all brokers beyond it that read it; else once for each."""
+    """What may wait for one direction of a link; what waits at a broker is bounded by its storage."""
     header_b: float = HEADER_B
     """Bytes that every packet has besides its content; orders and heartbeats always have them."""
     reliable: bool = True

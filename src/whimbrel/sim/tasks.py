@@ -118,7 +118,7 @@ class RunningTask(Endpoint):
         self.work = self.work.anew()
 
     def replay_work(self) -> float:
-        """Give the work that it takes to come to where it was."""
+        """Add up the work that it takes to come to where it was."""
         return sum(self.work.cost(packets) for packets, _ in self.log)
 
     def recover(self) -> None:
@@ -147,7 +147,7 @@ class RunningTask(Endpoint):
         self.move.ready_s = self.world.clock.now
         for (sender, stream), inlet in self.inlets.items():
             order = Redirect(sender, stream, self.name, self.move.target, self.broker, self.world.clock.now)
-            self.world.post(self.broker, inlet.origin, order, 0.0, "control")
+            self.world.post(self.broker, inlet.origin, [order], 0.0, "control")
 
     def _stop_if_done(self) -> None:
         """Stop and send the state on, once all that was meant for this host has been taken."""
@@ -162,4 +162,4 @@ class RunningTask(Endpoint):
         move.stopped_s, move.state_b = self.world.clock.now, size
         state = TaskState(self.name, (self.work, saved, self.told), self.inlets, self.outlets)
         self.world.leave(self.name, self.broker, move.target)
-        self.world.post(self.broker, move.target, state, size, "state")
+        self.world.post(self.broker, move.target, [state], size, "state")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -93,7 +93,7 @@ class Traffic:
         return self._grouped(lambda _, kind: kind)
 
     def of(self, *kinds: str) -> LinkUse:
-        """Give what was sent of some kinds on all links; of all kinds if none is named."""
+        """Say what was sent of some kinds on all links; of all kinds if none is named."""
         found = LinkUse()
         for (_, kind), used in self.parts.items():
             if not kinds or kind in kinds:
@@ -109,27 +109,9 @@ class Traffic:
     @property
     def on_their_way(self) -> int:
         """Messages that have neither arrived nor been dropped."""
-        return self.sent - self.arrived - sum(len(drop.message.legs) for drop in self.drops)
+        return self.sent - self.arrived - sum(len(drop.message.contents) for drop in self.drops)
 
     def series(self, what: str = "bdp") -> list[tuple[float, float]]:
-        """Give a count over time: (start of the interval in seconds, amount)."""
+        """Return a count over time: (start of the interval in seconds, amount)."""
         last = max(self.by_interval, default=-1)
         return [(n * self.interval_s, float(getattr(self.by_interval[n], what))) for n in range(last + 1)]
-
-    def summary(self) -> dict[str, Any]:
-        """Give the totals as plain data."""
-        whole = self.whole
-        return {
-            "bytes": whole.bytes,
-            "messages": whole.messages,
-            "cost": whole.cost,
-            "bdp": whole.bdp,
-            "held": whole.held,
-            "repeated": whole.repeated,
-            "sent": self.sent,
-            "arrived": self.arrived,
-            "on_their_way": self.on_their_way,
-            "dropped": dict(Counter(drop.reason for drop in self.drops for _ in drop.message.legs)),
-            "bytes_by_kind": {kind: used.bytes for kind, used in sorted(self.by_kind.items())},
-            "bdp_by_kind": {kind: used.bdp for kind, used in sorted(self.by_kind.items())},
-        }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from whimbrel.plan.network import Network, unknown
 from whimbrel.sim.clock import Action, Clock
 from whimbrel.sim.endpoints import Endpoint, Inlet, Outlet
 from whimbrel.sim.links import Links
-from whimbrel.sim.messages import HEADER_B, Leg, Message
+from whimbrel.sim.messages import HEADER_B, Message
 from whimbrel.sim.packets import FixedState, FixedStateArrived, Key, Packet, Redirect, TaskState
 from whimbrel.sim.processors import Job, Processor
 from whimbrel.sim.settings import Settings
@@ -60,16 +61,7 @@ class World:
     def __init__(self, network: Network, settings: Settings = Settings()) -> None:  # noqa: B008 (frozen)
         self.network, self.settings = network, settings
         self.clock = Clock(settings.seed)
-        self.links = Links(
-            network,
-            self.clock,
-            weight=settings.weight,
-            failures=settings.failures,
-            interval_s=settings.interval_s,
-            queue_b=settings.queue_b,
-            recovers=settings.recovers,
-            notice_s=settings.notice_s,
-        )
+        self.links = Links(network, self.clock, settings)
         self.links.on_change = self._change
         self.links.on_drop = self._drop
         checkpoint_s = settings.checkpoint_s
@@ -109,7 +101,7 @@ class World:
         other.inlets[sender, stream] = self._inlets[reader, (sender, stream)] = Inlet(one.broker)
 
     def find(self, name: str) -> Endpoint:
-        """Give the one of a name, who must not be on the way from one broker to another."""
+        """Return the one of a name, who must not be on the way from one broker to another."""
         if name not in self.where:
             raise unknown("feed, task or consumer", name, self.where)
         found = self._stands[name, self.where[name]]
@@ -117,27 +109,21 @@ class World:
         return found
 
     def tasks(self) -> list[RunningTask]:
-        """Give the tasks that run; those on their way between brokers are left out."""
+        """Return the tasks that run; those on their way between brokers are left out."""
         return [each for each in self._stands.values() if isinstance(each, RunningTask)]
 
     # -- messages ----------------------------------------------------------------------------------------
 
-    def post(self, origin: str, target: str, content: Any, size_b: float, kind: str) -> None:
-        """Send something to a broker, for the one that it is addressed to."""
-        self.post_to_all(origin, [(target, content)], size_b, kind)
-
-    def post_to_all(self, origin: str, legs: list[Leg], size_b: float, kind: str) -> None:
-        """Send the same to several brokers: once to each, or on ways that they share as far as they can."""
-        together = {"": legs} if self.settings.shares_links else _by_broker(legs)
-        for some in together.values():
-            header = HEADER_B if kind in ("control", "heartbeat") else self.settings.header_b
-            size = size_b + header * len(some)
-            reliable = self.settings.reliable or kind != "data"
-            self.links.send(Message(origin, some, size, kind, PRIORITY[kind], reliable))
+    def post(self, origin: str, target: str, contents: Sequence[Any], size_b: float, kind: str) -> None:
+        """Send something to a broker, for those there that it is addressed to."""
+        header = HEADER_B if kind in ("control", "heartbeat") else self.settings.header_b
+        size_b += header * len(contents)
+        reliable = self.settings.reliable or kind != "data"
+        self.links.send(Message(origin, target, contents, size_b, kind, PRIORITY[kind], reliable))
 
     def post_action(self, origin: str, target: str, action: Action, size_b: float, kind: str) -> None:
         """Run something at a broker when a message of a size has come there."""
-        self.links.send(Message(origin, [(target, action)], size_b, kind, PRIORITY[kind]))
+        self.links.send(Message(origin, target, [action], size_b, kind, PRIORITY[kind]))
 
     def work_at(self, broker: str, action: Action) -> None:
         """Run something at a broker after all that it has to do; while it is down, when it is back."""
@@ -150,7 +136,7 @@ class World:
         stand = self._stands.get((content.to, broker))
         if isinstance(content, FixedState):
             self._stands[content.to, broker] = Arriving()
-            self.post(broker, content.answer_at, FixedStateArrived(content.to), 0.0, "control")
+            self.post(broker, content.answer_at, [FixedStateArrived(content.to)], 0.0, "control")
         elif isinstance(content, TaskState):
             self._start(content, broker)
         elif isinstance(stand, Endpoint):
@@ -158,8 +144,8 @@ class World:
         elif isinstance(stand, Arriving):
             stand.contents.append(content)
         elif isinstance(stand, Departed):
-            leg = (stand.broker, content)
-            self.links.send(Message(broker, [leg], message.size_b, message.kind, message.priority))
+            onward = Message(broker, stand.broker, [content], message.size_b, message.kind, message.priority)
+            self.links.send(onward)
         else:
             raise NetworkError(f"{content.to!r} is not at {broker!r}, and never was")
 
@@ -184,9 +170,8 @@ class World:
                 continue
             task.move = Migration(task.name, task.broker, target, self.clock.now, fixed_b=task.work.fixed_b)
             self.moves.append(task.move)
-            self.post(
-                task.broker, target, FixedState(task.name, task.broker), task.work.fixed_b, "fixed state"
-            )
+            fixed = FixedState(task.name, task.broker)
+            self.post(task.broker, target, [fixed], task.work.fixed_b, "fixed state")
             return
 
     def leave(self, task: str, broker: str, target: str) -> None:
@@ -224,7 +209,7 @@ class World:
         self.where[name] = broker
         for (sender, stream), inlet in endpoint.inlets.items():
             order = Redirect(sender, stream, name, broker, None, self.clock.now)
-            self.post(broker, inlet.origin, order, 0.0, "control")
+            self.post(broker, inlet.origin, [order], 0.0, "control")
 
     # -- failing -----------------------------------------------------------------------------------------
 
@@ -250,7 +235,7 @@ class World:
 
     def _drop(self, message: Message) -> None:
         """Let readers go on without what was dropped: after a while they take it for lost."""
-        for _, content in message.legs:
+        for content in message.contents:
             if isinstance(content, Packet):
                 self._inlets[content.to, content.key].gone.add(content.number)
                 self.clock.after(0.0, partial(self._pass_over, content.to, content.key))
@@ -259,10 +244,3 @@ class World:
         stand = self._stands[reader, self.where[reader]]
         if isinstance(stand, Endpoint):
             stand.pass_over(key)
-
-
-def _by_broker(legs: list[Leg]) -> dict[str, list[Leg]]:
-    found: dict[str, list[Leg]] = {}
-    for leg in legs:
-        found.setdefault(leg[0], []).append(leg)
-    return found

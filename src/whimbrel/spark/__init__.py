@@ -56,9 +56,9 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'whimbrel.spark' has no attribute {name!r}")
-    found: object = getattr(import_module(f"whimbrel.spark.{home}"), name)
-    globals()[name] = found
-    return found
+    handed_on: object = getattr(import_module(f"whimbrel.spark.{home}"), name)
+    globals()[name] = handed_on
+    return handed_on
 
 
 def __dir__() -> list[str]:

@@ -78,13 +78,15 @@ def _run(
 ) -> DataFrame:
     if partitions is not None and partitions < 1:
         raise WhimbrelError(f"partitions is {partitions}; it must be at least 1")
-    place = place_of(frame, coordinates)
+    coordinates_given = place_of(frame, coordinates)
     # Whoever wants an account of all events gets one of all; otherwise rows that do not matter are not read.
-    prepared = prepare(query, frame, coordinates=place, filtered=not whole, reading=reading, **how)
-    settings: dict[str, Any] = {"coordinates": place, "reading": prepared.reading}
+    prepared = prepare(
+        query, frame, coordinates=coordinates_given, filtered=not whole, reading=reading, **how
+    )
+    settings: dict[str, Any] = {"coordinates": coordinates_given, "reading": prepared.reading}
     job = WorkerJob(query, prepared.attributes, settings, whole=whole)
     if whole and isinstance(prepared.sharding, ByMeetings) and prepared.has_id:
-        given = {"coordinates": place, "reading": reading, **how}
+        given = {"coordinates": coordinates_given, "reading": reading, **how}
         return _meetings_and_all_else(query, frame, prepared.sharding, partitions, given)
     begin(query, frame)  # workers that need it before it is there wait for it
     partitioned = partition_frame(prepared, partitions, job)
@@ -152,11 +154,11 @@ def partition_frame(prepared: Prepared, partitions: int | None, job: WorkerJob) 
             same = ["id"] if prepared.has_id else columns_of_equals(frame)
             return PartitionedFrame(prepared, _by(frame, partitions, [fn.col(quoted(name)) for name in same]))
         case ByKeys(keys):
-            found = [(key, key_column(key, prepared)) for key in keys]
-            usable = [column for _, column in found if column is not None]
+            columns = [(key, key_column(key, prepared)) for key in keys]
+            usable = [column for _, column in columns if column is not None]
             if usable:
                 return PartitionedFrame(prepared, _by(frame, partitions, usable))
-            why = f"the events have no column for {', '.join(str(key) for key, _ in found)}"
+            why = f"the events have no column for {', '.join(str(key) for key, _ in columns)}"
         case BySpace(reach_m):
             if prepared.kind("geometry") is None:
                 return _by_space(prepared, partitions, reach_m, job)
@@ -263,10 +265,10 @@ def _meetings_and_all_else(
     settings: dict[str, Any],
 ) -> DataFrame:
     """Select the detections, and the account of all events that the search for meetings gives."""
-    found = _run(query, frame, whole=False, partitions=partitions, **settings)
+    detected = _run(query, frame, whole=False, partitions=partitions, **settings)
     first = _run(first_query(query, plan), frame, whole=True, partitions=partitions, **settings)
     account = first.where(fn.col("kind") != DETECTION).select(*HIDDEN)
-    detections = found.withColumn("kind", fn.lit(DETECTION))
+    detections = detected.withColumn("kind", fn.lit(DETECTION))
     whole = detections.unionByName(account, allowMissingColumns=True)
     schema = outcome_schema(prepare(query, frame, **settings).attributes)
     return whole.select(*(fn.col(quoted(name)) for name in schema.names))

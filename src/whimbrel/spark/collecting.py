@@ -49,8 +49,8 @@ def rows_of(
         )
     prepared = prepare(query, frame, filtered=False, **how)
     tests = [*_types(prepared), *_keys(prepared, key), *_times(prepared, span, how.get("time_unit"))]
-    found = prepared.frame.where(reduce(and_, tests)) if tests else prepared.frame
-    return found.toArrow()
+    wanted = prepared.frame.where(reduce(and_, tests)) if tests else prepared.frame
+    return wanted.toArrow()
 
 
 def types_of(query: Query, frame: DataFrame, **how: Unpack[ReadSettings]) -> dict[str, int]:

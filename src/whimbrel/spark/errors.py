@@ -35,10 +35,10 @@ def plain_errors() -> Iterator[None]:
     except Exception as error:
         if not _is_of_spark(error):
             raise
-        told = plain_error(error)
+        plain = plain_error(error)
         if record(error, _java_trace(error)):
-            told.add_note(f"the whole report is in {log_file()}")
-        raise told from error
+            plain.add_note(f"the whole report is in {log_file()}")
+        raise plain from error
 
 
 def _is_of_spark(error: Exception) -> bool:
@@ -56,9 +56,9 @@ def plain_error(error: BaseException) -> WhimbrelError:
     if own is not None:
         return own
     for rule in _RULES:
-        found = rule.pattern.search(text)
-        if found is not None:
-            return rule.say(found, text)
+        match = rule.pattern.search(text)
+        if match is not None:
+            return rule.say(match, text)
     return SparkError(f"Spark could not do it: {_first_line(text)}")
 
 
@@ -99,17 +99,17 @@ _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 def _own_error(text: str) -> WhimbrelError | None:
-    found = _OWN.findall(text)
-    if not found:
+    matches = _OWN.findall(text)
+    if not matches:
         return None
-    name, message = found[-1]
+    name, message = matches[-1]
     kind = getattr(ours, name, WhimbrelError)
     message = message.strip()
     try:
-        made = kind(message)
+        error = kind(message)
     except TypeError:  # one that is made from more than a message
-        made = WhimbrelError(message)
-    return made if isinstance(made, WhimbrelError) else WhimbrelError(message)
+        error = WhimbrelError(message)
+    return error if isinstance(error, WhimbrelError) else WhimbrelError(message)
 
 
 def _of_python(_found: re.Match[str], text: str) -> WhimbrelError:
@@ -142,9 +142,9 @@ def _rule(pattern: str, say: str | Callable[[re.Match[str], str], WhimbrelError]
 def _full(found: re.Match[str], text: str) -> WhimbrelError:
     """Say which disk is full, as far as the text tells."""
     path = re.search(r"(/[^\s:'\"]+)[^\n]{0,40}(?:No space left|File too large|quota exceeded)", text)
-    place = f"{path.group(1)}: " if path else ""
+    where = f"{path.group(1)}: " if path else ""
     return SparkError(
-        f"{place}{found.group(0).lower()}; make room there, or name places on another disk: --out and "
+        f"{where}{found.group(0).lower()}; make room there, or name places on another disk: --out and "
         "--checkpoint for results and state, the environment variable SPARK_LOCAL_DIRS for what Spark sorts"
     )
 
@@ -155,8 +155,8 @@ def _missing(found: re.Match[str], _text: str) -> WhimbrelError:
 
 def _no_parquet(found: re.Match[str], text: str) -> WhimbrelError:
     path = re.search(r"((?:file:|hdfs:|s3a?:)?/[^\s,;'\"]+?)(?:[.,;:]?\s|$)", text[found.start() :])
-    place = f"{_local(path.group(1))}: " if path else ""
-    return DataError(f"{place}the Parquet file is cut off or damaged; write it again, or leave it out")
+    where = f"{_local(path.group(1))}: " if path else ""
+    return DataError(f"{where}the Parquet file is cut off or damaged; write it again, or leave it out")
 
 
 def _local(path: str) -> str:

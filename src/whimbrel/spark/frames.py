@@ -15,7 +15,6 @@ from pyspark.sql import types as sql
 from whimbrel.engine.identity import ATTRIBUTES
 from whimbrel.engine.input_notes import InputNotes, types_named
 from whimbrel.engine.total_order import ARRIVAL
-from whimbrel.engine.values import ARROW_TYPES
 from whimbrel.errors import DataError
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.operators.base import Types
@@ -25,7 +24,7 @@ from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, SinglePartition, sharding
 from whimbrel.lang.outputs import merged, output_types
 from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, Normaliser
-from whimbrel.model.columns import natural
+from whimbrel.model.columns import ARROW_TYPES, natural
 from whimbrel.model.faults import Faults
 from whimbrel.model.reading import PART, Reading, ReadSettings
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
@@ -60,7 +59,7 @@ class Prepared:
 
     def kind(self, name: str) -> sql.DataType | None:
         """Determine the Spark type of a column; None if there is none."""
-        return next((each.dataType for each in self.frame.schema.fields if each.name == name), None)
+        return next((field.dataType for field in self.frame.schema.fields if field.name == name), None)
 
 
 def prepare(
@@ -117,8 +116,8 @@ def _sharding_of(graph: Graph, frame: DataFrame) -> Sharding:
 
 def place_of(frame: DataFrame, coordinates: Coordinates | str | None) -> str | None:
     """Choose the coordinates that were asked for, or else those that the files of a frame say they have."""
-    found = coordinates_said(frame.schema) if coordinates is None else Coordinates(coordinates)
-    return None if found is None else found.value
+    chosen = coordinates_said(frame.schema) if coordinates is None else Coordinates(coordinates)
+    return None if chosen is None else chosen.value
 
 
 def coordinates_of(frame: DataFrame) -> Coordinates | None:
@@ -146,21 +145,25 @@ def named(
     everywhere else: by what the query says, and by usual names.
     """
     given = dict(how.get("columns") or {})
-    made = {name: f"expression for {name}" for name, column in given.items() if isinstance(column, Column)}
-    if made:  # under names of their own: an expression may read a column that has the name it makes
-        frame = frame.withColumns({made[name]: given[name] for name in made})
-    settings: ReadSettings = {**how, "columns": {**given, **made}}
+    expressions = {
+        name: f"expression for {name}" for name, column in given.items() if isinstance(column, Column)
+    }
+    if expressions:  # under names of their own: an expression may read a column that has the name it makes
+        frame = frame.withColumns({expressions[name]: given[name] for name in expressions})
+    settings: ReadSettings = {**how, "columns": {**given, **expressions}}
     reading = Reading.of(**settings)
     schemas, read = ({}, frozenset[str]()) if query is None else (query.schemas, _named_by(query))
-    found = reading.named(frame.columns, schemas, read)
-    columns = [(name, column) for name, column in found.names(frame.columns) if name not in made.values()]
-    frame = with_contents(frame, found)
+    naming = reading.named(frame.columns, schemas, read)
+    columns = [
+        (name, column) for name, column in naming.names(frame.columns) if name not in expressions.values()
+    ]
+    frame = with_contents(frame, naming)
     if ATTRIBUTES in frame.columns:
         columns = [*columns, (ATTRIBUTES, ATTRIBUTES)]
     whole = [fn.col(quoted(column)).alias(name) for name, column in columns]
-    frame = frame.select(*whole, *(_together(name, parts) for name, parts in found.joined.items()))
+    frame = frame.select(*whole, *(_together(name, parts) for name, parts in naming.joined.items()))
     noticed = InputNotes()
-    noticed.take(found, tuple(found.notes))
+    noticed.take(naming, tuple(naming.notes))
     if "type" not in frame.columns and reading.default_type is None and query is not None:
         reading = _with_type(reading, query, noticed)
     return frame, replace(reading, columns={}, is_settled=True), noticed

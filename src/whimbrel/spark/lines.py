@@ -107,9 +107,9 @@ def normalise_lines(normalise: Callable[[pa.RecordBatch], Normalised], batch: pa
     if LINE not in batch.schema.names:
         return normalise(batch)
     rows = _Split.of(batch)
-    made = normalise(rows.events)
-    rejected = _together([rows.refused, rows.placed(made.rejected, 0)])
-    return replace(made, rejected=rejected)
+    normalised = normalise(rows.events)
+    rejected = _together([rows.refused, rows.placed(normalised.rejected, 0)])
+    return replace(normalised, rejected=rejected)
 
 
 class Gate:
@@ -128,10 +128,10 @@ class Gate:
         if rows.refused.num_rows:
             session.ingest.count_rejected(rows.refused.select(REJECTED_SCHEMA.names))
         before = session.counts.received
-        made = session.normalise(rows.events)
+        normalised = session.normalise(rows.events)
         session.take_rejected()
-        self._rejected += [rows.refused, rows.placed(made.rejected, before)]
-        return made.events
+        self._rejected += [rows.refused, rows.placed(normalised.rejected, before)]
+        return normalised.events
 
     def take_rejected(self) -> pa.Table | None:
         """Tell what was rejected since the last time."""
@@ -151,7 +151,7 @@ class _Split:
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> _Split:
         lines = batch.column(LINE)
-        files, numbers, refused = (pc.struct_field(lines, place) for place in range(3))
+        files, numbers, refused = (pc.struct_field(lines, index) for index in range(3))
         rest = batch.drop_columns([LINE])
         if refused.null_count == len(refused):
             return cls(rest, files, numbers, _nobody())

@@ -78,8 +78,8 @@ def detect_live(frame: DataFrame, control: DataFrame, **settings: Unpack[LiveSet
     `outcomes_live`.
     """
     names = ("query", "id", "type", "start", "end", "geometry", "attributes", "events")
-    found = outcomes_live(frame, control, **settings)
-    return found.where(fn.col("kind") == DETECTION).select(*names)
+    rows = outcomes_live(frame, control, **settings)
+    return rows.where(fn.col("kind") == DETECTION).select(*names)
 
 
 def outcomes_live(
@@ -112,16 +112,18 @@ def outcomes_live(
     usable = [f.name for f in frame.schema.fields if f.name in MADE_OF_SEVERAL or is_simple(f.dataType)]
     frame = frame.select(*(fn.col(quoted(name)) for name in usable))
     _check(frame, control, keys)
-    place = coordinates_of(frame) if plan.coordinates is None else Coordinates(plan.coordinates)
+    coordinates = coordinates_of(frame) if plan.coordinates is None else Coordinates(plan.coordinates)
     packing = Packing(
         ByKeys(keys) if keys else SinglePartition("all queries are allowed"),
         default_shards(frame, plan.shards) if keys else 1,
         plan.lateness,
-        coordinates=place,
+        coordinates=coordinates,
         reading=reading,
         numbered=True,
     )
-    job = LiveJob(None, dict(_ATTRIBUTES), packing.lateness, packing.shards, coordinates=place, keys=keys)
+    job = LiveJob(
+        None, dict(_ATTRIBUTES), packing.lateness, packing.shards, coordinates=coordinates, keys=keys
+    )
     _LOG.info(
         "queries by a control stream: %s; %d shards, lateness %s",
         sharding_words(packing.sharding), packing.shards, format_duration(plan.lateness),

@@ -246,13 +246,13 @@ def _value_hashes(column: pa.Array) -> np.ndarray:
         return np.where(missing, _NULL, own[codes.fill_null(0).to_numpy(zero_copy_only=False)])
     missing = column.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_string(column.type):
-        found = hashes(column)[0]
+        hashed_values = hashes(column)[0]
     else:
         numbers = column.cast(pa.int64()) if not pa.types.is_floating(column.type) else column
         values = numbers.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
         bits = values.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        found = bits ^ (bits >> np.uint64(31))
-    return np.where(missing, _NULL, found)
+        hashed_values = bits ^ (bits >> np.uint64(31))
+    return np.where(missing, _NULL, hashed_values)
 
 
 def centres(events: pa.RecordBatch, coordinates: Coordinates | None) -> tuple[np.ndarray, np.ndarray]:
@@ -260,7 +260,7 @@ def centres(events: pa.RecordBatch, coordinates: Coordinates | None) -> tuple[np
     x, y = (_floats(events, name) for name in ("x", "y"))
     if "geometry" in events.schema.names:
         middle = geometry.centres(events.column("geometry").to_numpy(zero_copy_only=False), coordinates)
-        x, y = (np.where(np.isnan(own), made, own) for own, made in zip((x, y), middle, strict=True))
+        x, y = (np.where(np.isnan(own), centre, own) for own, centre in zip((x, y), middle, strict=True))
     return x, y
 
 
@@ -293,13 +293,13 @@ def from_block(block: bytes) -> pa.RecordBatch:
 def _lean(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Leave out dictionaries that are longer than the columns they serve."""
     long = [
-        place
-        for place, column in enumerate(batch.columns)
+        index
+        for index, column in enumerate(batch.columns)
         if pa.types.is_dictionary(column.type) and len(column.dictionary) > len(column)
     ]
-    for place in long:
-        name = batch.schema.names[place]
-        batch = batch.set_column(place, name, decoded(batch.column(place)))
+    for index in long:
+        name = batch.schema.names[index]
+        batch = batch.set_column(index, name, decoded(batch.column(index)))
     return batch
 
 

@@ -71,7 +71,7 @@ def read_plain(
 
 def _common_schema(paths: Sequence[Path]) -> pa.Schema | None:
     """List the columns that all files have, if Spark can read them."""
-    found: pa.Schema | None = None
+    common: pa.Schema | None = None
     for path in paths:
         metadata = pq.read_metadata(path)
         schema = metadata.schema.to_arrow_schema()
@@ -82,13 +82,13 @@ def _common_schema(paths: Sequence[Path]) -> pa.Schema | None:
             or _has_int96(metadata)
         ):
             return None
-        if found is not None and not found.equals(schema, check_metadata=False):
+        if common is not None and not common.equals(schema, check_metadata=False):
             return None
-        found = schema
-    if found is None or not all(_is_plain(field) for field in found):
+        common = schema
+    if common is None or not all(_is_plain(field) for field in common):
         return None
-    folded = {name.lower() for name in found.names}
-    return found if len(folded) == len(found.names) else None
+    folded = {name.lower() for name in common.names}
+    return common if len(folded) == len(common.names) else None
 
 
 def _codecs(metadata: pq.FileMetaData) -> set[str]:
@@ -138,8 +138,11 @@ def _column(field: pa.Field) -> Column:
 
 
 def _lines() -> Column:
-    place = fn.col("_metadata.file_path").alias("file"), (fn.col("_metadata.row_index") + 1).alias("row")
-    return fn.struct(*place, fn.lit(None).cast("string").alias("refused")).cast(LINE_SPARK)
+    file_and_row = (
+        fn.col("_metadata.file_path").alias("file"),
+        (fn.col("_metadata.row_index") + 1).alias("row"),
+    )
+    return fn.struct(*file_and_row, fn.lit(None).cast("string").alias("refused")).cast(LINE_SPARK)
 
 
 def _address(path: Path) -> str:

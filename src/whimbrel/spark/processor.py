@@ -159,14 +159,14 @@ class ShardProcessor(StatefulProcessor):
         for block in packed["rejected"].dropna():
             session.ingest.count_rejected(from_block(bytes(block)))
         events = blocks_to_batches(packed["events"].dropna())
-        found = together(session.feed(events, int(packed["watermark"].max())), session.coordinates)
+        detections = together(session.feed(events, int(packed["watermark"].max())), session.coordinates)
         snapshot = session.snapshot()
         self._snapshot.update((snapshot,))
         progress = counts_since(session.counts, before)
         progress["processed"] += int(packed["unread"].sum())
         progress |= {
             "received": int(packed["received"].sum()),
-            "detections": found.num_rows,
+            "detections": detections.num_rows,
             "shard": shard,
             "state_bytes": len(snapshot),
             "watermark": session.watermark,
@@ -174,7 +174,7 @@ class ShardProcessor(StatefulProcessor):
         }
         self._log(session, progress)
         rows = self.job.rows
-        yield from rows.detections(self._written(found))
+        yield from rows.detections(self._written(detections))
         yield from rows.set_aside(session)
         yield from rows.progress(progress)
 

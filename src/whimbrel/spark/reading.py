@@ -26,7 +26,7 @@ from whimbrel.model import columns as columns_of
 from whimbrel.model.batch import COORDINATES_KEY, TIME_UNIT_KEY
 from whimbrel.model.faults import Faults
 from whimbrel.model.reading import Reading, usual_role
-from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema
+from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 from whimbrel.model.times import NAIVE, TIME_UNITS, TimeReading
 from whimbrel.spark import parquet
 from whimbrel.spark.errors import plain_errors
@@ -80,10 +80,10 @@ def read_events(
         If there is no such file, or it is not one of events.
     """
     listed = [paths] if isinstance(paths, str | PathLike) else list(paths)
-    told = [event_path(item, format) for item in listed]
-    found = [(path, each) for each in told for path in find_files(each.path, each.format)]
-    given = {path.absolute(): path for path, _ in found}
-    files = [replace(each, path=str(path.absolute())) for path, each in found]
+    event_paths = [event_path(item, format) for item in listed]
+    listed_files = [(path, each) for each in event_paths for path in find_files(each.path, each.format)]
+    given = {path.absolute(): path for path, _ in listed_files}
+    files = [replace(each, path=str(path.absolute())) for path, each in listed_files]
     try:
         opened = io_files.read_events(files, columns=columns, schemas=schemas or {}, reading=reading)
         parts = opened.parts()
@@ -140,18 +140,18 @@ def _header(part: FilePart) -> pa.Schema:
 
 def _coordinates(parts: Sequence[FilePart], seen: Sequence[pa.Schema]) -> str | None:
     """Determine the coordinates that files say they have, which must be the same."""
-    found: str | None = None
+    coordinates: str | None = None
     for part, schema in zip(parts, seen, strict=True):
         said = (schema.metadata or {}).get(COORDINATES_KEY, b"none").decode(errors="replace")
         if said not in ("plane", "lonlat") or not {"x", "lon", "geometry"} & set(schema.names):
             continue
-        if found is not None and said != found:
+        if coordinates is not None and said != coordinates:
             raise DataError(
                 f"{part.file.path}: coordinates are mixed: the events have {said} coordinates, those before "
-                f"{found}"
+                f"{coordinates}"
             )
-        found = said
-    return found
+        coordinates = said
+    return coordinates
 
 
 def _reading(parts: Sequence[FilePart], target: CommonColumns) -> Callable[[Batches], Batches]:
@@ -212,7 +212,7 @@ class CommonColumns:
     @classmethod
     def over(cls, schemas: Sequence[pa.Schema]) -> CommonColumns:
         """Find the types that hold what several files have."""
-        found: dict[str, set[pa.DataType]] = {}
+        kinds_of: dict[str, set[pa.DataType]] = {}
         were: dict[str, pa.DataType] = {}
         for schema in schemas:
             _check_twice(schema)
@@ -221,10 +221,10 @@ class CommonColumns:
                 if pa.types.is_null(field.type) and field.name not in RESERVED_COLUMNS:
                     continue  # without a value there is no type, and nothing to say
                 kind = _kind(field.name, field.type, unit)
-                found.setdefault(field.name, set()).add(kind)
+                kinds_of.setdefault(field.name, set()).add(kind)
                 if not pa.types.is_null(field.type):
                     were.setdefault(field.name, field.type)
-        kinds = {name: _joined(name, kinds) for name, kinds in found.items()}
+        kinds = {name: _joined(name, kinds) for name, kinds in kinds_of.items()}
         return cls(kinds, {name: were.get(name, kinds[name]) for name in kinds})
 
     def spark_schema(self, line: sql.StructField) -> sql.StructType:
@@ -245,10 +245,10 @@ class CommonColumns:
             else pa.nulls(batch.num_rows, kind)
             for name, kind in self.columns.items()
         ]
-        made = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(self.columns.items())))
+        converted = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(self.columns.items())))
         if not faults:
-            return made, None
-        return made.filter(faults.good()), faults.rejected(batch, 0)
+            return converted, None
+        return converted.filter(faults.good()), faults.rejected(batch, 0)
 
 
 def spark_type(kind: pa.DataType) -> sql.DataType:
@@ -333,7 +333,7 @@ def _converted(
         micros = columns_of.as_instants(name, plain, replace(times, zone=None), faults)
         return micros.view(columns_of.INSTANT if getattr(plain.type, "tz", None) else NAIVE).cast(kind)
     natural = columns_of.natural(name, plain, faults)
-    return columns_of.declared(name, natural, columns_of.kind_of(kind), times, faults)
+    return columns_of.declared(name, natural, columns_of.type_of(kind) or Type.STRING, times, faults)
 
 
 def _bytes(column: pa.Array) -> pa.Array:

@@ -63,8 +63,8 @@ class SideOutputFiles:
 def _entry(
     kind: str, event: str | None, reason: str | None, line: tuple[str, int] | None
 ) -> dict[str, object]:
-    place = {} if line is None else {"file": line[0], "row": line[1]}
-    return {"kind": kind, **place, "reason": reason, "event": _value(event)}
+    line_of_file = {} if line is None else {"file": line[0], "row": line[1]}
+    return {"kind": kind, **line_of_file, "reason": reason, "event": _value(event)}
 
 
 def _value(event: str | None) -> object:

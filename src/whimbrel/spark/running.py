@@ -46,17 +46,17 @@ def run(
     The detections are in the order (end, start, type, events). `rejected` is a file for rows that are no
     events, each with its reason; made only if there are any. The other settings are those of `detect`.
     """
-    found = outcomes(query, frame, **settings).toArrow()
-    kinds = found.column("kind")
-    progress = found.filter(pc.equal(kinds, PROGRESS))
+    rows = outcomes(query, frame, **settings).toArrow()
+    kinds = rows.column("kind")
+    progress = rows.filter(pc.equal(kinds, PROGRESS))
     counts = _counts(progress.column("progress").to_pylist())
-    refused = found.filter(pc.equal(kinds, REJECTED))
+    refused = rows.filter(pc.equal(kinds, REJECTED))
     counts.reasons = Counter(refused.column("reason").to_pylist())
     with RejectedWriter(rejected) as writer:
         _write_rejected(refused, writer, _naming(frame))
-    repeated = found.filter(pc.equal(kinds, DUPLICATE)).column("event")
-    names = [name for name in found.column_names if name not in HIDDEN]
-    detections = sorted_detections(found.filter(pc.equal(kinds, DETECTION)).select(names))
+    repeated = rows.filter(pc.equal(kinds, DUPLICATE)).column("event")
+    names = [name for name in rows.column_names if name not in HIDDEN]
+    detections = sorted_detections(rows.filter(pc.equal(kinds, DETECTION)).select(names))
     renamed, reading, noticed = named(frame, query, **read_settings(settings))
     _take_seen(noticed, progress.column("event").to_pylist(), renamed)
     metadata = _metadata(query, renamed, settings)
@@ -108,7 +108,7 @@ def _write_rejected(refused: pa.Table, writer: RejectedWriter, named: Callable[[
     if not refused.num_rows:
         return
     lines = refused.column("@line").combine_chunks()
-    files, rows = (pc.struct_field(lines, place) for place in range(2))
+    files, rows = (pc.struct_field(lines, index) for index in range(2))
     names = pa.array([None if file is None else named(file) for file in files.to_pylist()], pa.string())
     columns = [rows, refused.column("reason"), refused.column("event"), names]
     write_placed(writer, pa.table(columns, schema=PLACED_SCHEMA))
@@ -131,8 +131,10 @@ def _metadata(query: Query, frame: DataFrame, settings: BatchSettings) -> dict[b
     types = output_types(query, attributes_of(frame.schema))
     owned = {kind: list(attributes) for kind, attributes in types.items()}
     said = place_of(frame, settings.get("coordinates")) or query.graph.coordinates or coordinates_of(frame)
-    place = said or (Coordinates.PLANE if "geometry" in frame.columns else None)
+    coordinates = said or (Coordinates.PLANE if "geometry" in frame.columns else None)
     return {
         ATTRIBUTES_KEY: json.dumps(owned).encode(),
-        COORDINATES_KEY: str(place.value if isinstance(place, Coordinates) else place or "none").encode(),
+        COORDINATES_KEY: str(
+            coordinates.value if isinstance(coordinates, Coordinates) else coordinates or "none"
+        ).encode(),
     }

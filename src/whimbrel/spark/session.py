@@ -94,31 +94,31 @@ def java() -> str | None:
     """Find the path of the Java that Spark would use, or None if there is none."""
     home = os.environ.get("JAVA_HOME")
     if home:
-        found = Path(home) / "bin" / "java"
-        return str(found) if found.exists() else None
+        program = Path(home) / "bin" / "java"
+        return str(program) if program.exists() else None
     return shutil.which("java")
 
 
 def check_java() -> None:
     """Refuse to start Spark where it would find no Java that it can use."""
     otherwise = "or leave Spark out: the embedded engine gives the same detections"
-    found, home = java(), os.environ.get("JAVA_HOME")
-    if found is None and home:
+    program, home = java(), os.environ.get("JAVA_HOME")
+    if program is None and home:
         raise SparkError(
             f"JAVA_HOME is {home}, and there is no bin/java in it; set it to the folder of a JDK, Java "
             f"{OLDEST_JAVA} or newer, {otherwise}"
         )
-    if found is None:
+    if program is None:
         raise SparkError(
             f"Spark needs Java {OLDEST_JAVA} or newer, and none was found; install a JDK and set JAVA_HOME, "
             f"{otherwise}"
         )
-    version = _version(found)
+    version = _version(program)
     if version is None:
-        raise SparkError(f"{found} does not run as Java does; set JAVA_HOME to another JDK, {otherwise}")
+        raise SparkError(f"{program} does not run as Java does; set JAVA_HOME to another JDK, {otherwise}")
     if version < OLDEST_JAVA:
         raise SparkError(
-            f"{found} is Java {version}, and Spark needs {OLDEST_JAVA} or newer; set JAVA_HOME to a newer "
+            f"{program} is Java {version}, and Spark needs {OLDEST_JAVA} or newer; set JAVA_HOME to a newer "
             f"JDK, {otherwise}"
         )
 
@@ -126,10 +126,10 @@ def check_java() -> None:
 def _version(program: str) -> int | None:
     """Ask a Java for its version: 17 for 17.0.15, 8 for 1.8.0."""
     try:
-        told = subprocess.run(  # noqa: S603 - the very program that Spark would start
+        done = subprocess.run(  # noqa: S603 - the very program that Spark would start
             [program, "-version"], capture_output=True, text=True, check=False, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
-    return int(found.group(1)) if found and told.returncode == 0 else None
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(match.group(1)) if match and done.returncode == 0 else None

@@ -63,9 +63,9 @@ def differences(
     `attributes` and `before` (JSON objects: the queries may have different attributes), and `events`. The
     settings are those of `outcomes_shadow`.
     """
-    found = outcomes_shadow(live, candidate, frame, **settings).where(fn.col("kind") == DIFFERENCE)
-    rows = found.select(fn.from_json("event", _DIFFERENCE).alias("row")).select("row.*")
-    return with_shards(rows, shards_of(found))
+    rows_of_both = outcomes_shadow(live, candidate, frame, **settings).where(fn.col("kind") == DIFFERENCE)
+    rows = rows_of_both.select(fn.from_json("event", _DIFFERENCE).alias("row")).select("row.*")
+    return with_shards(rows, shards_of(rows_of_both))
 
 
 def outcomes_shadow(
@@ -94,7 +94,7 @@ def outcomes_shadow(
     plan = StreamPlan.of(settings, "outcomes_shadow")
     frame, reading, _ = named(frame, live, **plan.read)
     said = None if plan.coordinates is None else Coordinates(plan.coordinates)
-    place = said or coordinates_of(frame)
+    coordinates = said or coordinates_of(frame)
     prepared = [
         prepare(query, frame, coordinates=said and said.value, filtered=False, reading=reading)
         for query in (live, candidate)
@@ -107,7 +107,7 @@ def outcomes_shadow(
             count,
             plan.lateness,
             schemas=query.schemas,
-            coordinates=query.graph.coordinates or place,
+            coordinates=query.graph.coordinates or coordinates,
             columns=columns_read(each, query),
             types=types_read(each.graph),
             numbered=walks(each.graph.operators),
@@ -121,7 +121,7 @@ def outcomes_shadow(
         plan.lateness,
         count,
         by_space=isinstance(chosen, BySpace),
-        coordinates=live.graph.coordinates or place,
+        coordinates=live.graph.coordinates or coordinates,
         candidate=candidate,
     )
     packed = _of_both(frame, prepared).mapInArrow(pack_for_both(*packings), PACKED_SPARK)
@@ -179,8 +179,8 @@ def pack_for_both(live: Packing, candidate: Packing) -> Callable[[Batches], Batc
         for batch in larger(batches, ROWS_AT_ONCE):
             yield pack(batch, live)
             packed = pack(batch, candidate)
-            place = packed.schema.names.index("control")
-            yield packed.set_column(place, packed.schema.field(place), pa.repeat(CANDIDATE, packed.num_rows))
+            index = packed.schema.names.index("control")
+            yield packed.set_column(index, packed.schema.field(index), pa.repeat(CANDIDATE, packed.num_rows))
 
     return run
 
@@ -239,9 +239,9 @@ class ShadowedSession:
     def feed(self, events: Iterable[pa.RecordBatch], watermark: int) -> list[pa.Table]:
         """Feed both."""
         theirs, self.theirs = self.theirs, []
-        found = self.shadow.feed(list(events), theirs, (watermark, self.their_watermark))
+        detections = self.shadow.feed(list(events), theirs, (watermark, self.their_watermark))
         self.settled = self.shadow.take_differences()
-        return found
+        return detections
 
     def snapshot(self) -> bytes:
         """Save the state of both."""

@@ -219,10 +219,10 @@ class _Task:
         # A task may run twice, one after the other or both at once: each try has files of its own.
         writer = replace(self.writer, name=f"{self.writer.name}-{uuid4().hex[:12]}", made=[], attributes={})
         for batch in rows:
-            made = normalise_lines(self.how.normalise, batch)
-            if made.rejected.num_rows:
-                yield _report(rejected=json.dumps(made.rejected.to_pylist()))
-            writer.add(made)
+            normalised = normalise_lines(self.how.normalise, batch)
+            if normalised.rejected.num_rows:
+                yield _report(rejected=json.dumps(normalised.rejected.to_pylist()))
+            writer.add(normalised)
         writer.flush()
         yield _report(staged=json.dumps(asdict(writer.staged)))
 
@@ -319,8 +319,8 @@ def normalised_frame(frame: DataFrame, how: WriteInput) -> DataFrame:
     schema = frame.drop(LINE).limit(0).toArrow().schema
     task = _Normalising(how)
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in schema.types], schema=schema)
-    made = next(iter(task([empty])))
-    return frame.mapInArrow(task, from_arrow_schema(made.schema))
+    example = next(iter(task([empty])))
+    return frame.mapInArrow(task, from_arrow_schema(example.schema))
 
 
 class _Normalising:
@@ -331,13 +331,13 @@ class _Normalising:
 
     def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows:
-            made = normalise_lines(self.how.normalise, batch)
-            events = storable(made)
+            normalised = normalise_lines(self.how.normalise, batch)
+            events = storable(normalised)
             day = events.column("end").cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
             events = events.append_column("day", day)
             events = events.append_column("rejected", pa.nulls(events.num_rows, pa.string()))
             yield events
-            if made.rejected.num_rows:
-                text = json.dumps(made.rejected.to_pylist())
+            if normalised.rejected.num_rows:
+                text = json.dumps(normalised.rejected.to_pylist())
                 columns = [pa.nulls(1, column.type) for column in list(events.schema)[:-1]]
                 yield pa.RecordBatch.from_arrays([*columns, pa.array([text])], schema=events.schema)

@@ -38,8 +38,8 @@ METRICS = "whimbrel"
 
 def detect(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings]) -> DataFrame:
     """Find detections of a query in a streaming DataFrame as events come; see `outcomes` for the settings."""
-    found = outcomes(query, frame, **settings).where(fn.col("kind") == DETECTION)
-    return found.select([fn.col(quoted(name)) for name in found.columns if name not in HIDDEN])
+    detections = outcomes(query, frame, **settings).where(fn.col("kind") == DETECTION)
+    return detections.select([fn.col(quoted(name)) for name in detections.columns if name not in HIDDEN])
 
 
 def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings]) -> DataFrame:
@@ -50,19 +50,23 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings])
     """
     plan = StreamPlan.of(settings, "outcomes")
     begun = begin(query, frame)
-    place = place_of(frame, plan.coordinates)
-    prepared = prepare(query, frame, coordinates=place, filtered=False, **plan.read)
+    coordinates_name = place_of(frame, plan.coordinates)
+    prepared = prepare(query, frame, coordinates=coordinates_name, filtered=False, **plan.read)
     if isinstance(prepared.sharding, ByMeetings):
         why = f"what {', '.join(prepared.sharding.streams)} finds is followed in one place on a stream"
         prepared = replace(prepared, sharding=SinglePartition(why))
     # Workers see parts of the stream, of which some may not tell.
-    told = Coordinates(place) if place else query.graph.coordinates or coordinates_of(prepared.frame)
+    coordinates = (
+        Coordinates(coordinates_name)
+        if coordinates_name
+        else query.graph.coordinates or coordinates_of(prepared.frame)
+    )
     packing = Packing(
         prepared.sharding,
         _shards(prepared, plan.shards),
         plan.lateness,
         schemas=query.schemas,
-        coordinates=told,
+        coordinates=coordinates,
         reading=prepared.reading,
         columns=columns_read(prepared, query),
         types=types_read(prepared.graph),
@@ -74,7 +78,7 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings])
         plan.lateness,
         packing.shards,
         by_space=isinstance(prepared.sharding, BySpace),
-        coordinates=told,
+        coordinates=coordinates,
     )
     _LOG.info(
         "%s: %s; %d shards, lateness %s, heartbeat %s",
@@ -95,8 +99,8 @@ def run_packed(packed: DataFrame, job: StreamJob, processor: ShardProcessor) -> 
     answers = packed.groupBy("shard").transformWithStateInPandas(
         processor, ANSWER, outputMode="append", timeMode="none"
     )
-    found = answers.mapInArrow(unpack_partition, outcome_schema(job.attributes))
-    return with_shards(found.observe(METRICS, *_metrics()), job.shards)
+    rows = answers.mapInArrow(unpack_partition, outcome_schema(job.attributes))
+    return with_shards(rows.observe(METRICS, *_metrics()), job.shards)
 
 
 def heartbeats(frame: DataFrame, behind: int, shards: int) -> DataFrame:
@@ -157,8 +161,8 @@ def default_shards(frame: DataFrame, shards: int | None) -> int:
 
 def types_read(graph: Graph) -> frozenset[str] | None:
     """Name the types of events that a graph reads; None: all."""
-    found = frozenset(selections(graph))
-    return None if ANY in found else found
+    types = frozenset(selections(graph))
+    return None if ANY in types else types
 
 
 def columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:

@@ -9,8 +9,8 @@ from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from whimbrel.engine.identity import ATTRIBUTES
-from whimbrel.engine.values import ARROW_TYPES
 from whimbrel.graph.operators.base import Types
+from whimbrel.model.columns import ARROW_TYPES
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
 _WHIMBREL: tuple[tuple[tuple[type[sql.DataType], ...], Type], ...] = (

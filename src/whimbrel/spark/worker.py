@@ -107,18 +107,20 @@ def _spare(_modules: int) -> None:
 
 
 def _run_shard(job: WorkerJob, shard: int, batches: Iterable[pa.RecordBatch]) -> Batches:
-    session, rows, found = job.session(shard), job.rows, 0
+    session, rows, detections = job.session(shard), job.rows, 0
     gate = Gate(session)
     run = _in_order if job.is_sorted else _at_once
     steps = run(session, (gate.normalise(batch) for batch in larger(batches)))
     for tables in steps:
         for table in tables:
-            found += table.num_rows
+            detections += table.num_rows
             yield from rows.detections(table)
         yield from rows.set_aside(session, gate.take_rejected())
     progress = counts_since(session.counts, Counts())
-    _LOG.info("shard %d: %d events, %d detections", shard, session.counts.received, found)
-    yield from rows.progress({**progress, "detections": found, "shard": shard}, session.ingest.noticed.seen())
+    _LOG.info("shard %d: %d events, %d detections", shard, session.counts.received, detections)
+    yield from rows.progress(
+        {**progress, "detections": detections, "shard": shard}, session.ingest.noticed.seen()
+    )
 
 
 def _in_order(session: Session, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.Table]]:

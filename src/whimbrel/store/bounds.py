@@ -152,13 +152,13 @@ def location_names(coordinates: Coordinates | None) -> tuple[str, str]:
 
 def simplified(alternatives: Iterable[Bounds]) -> tuple[Bounds, ...]:
     """Leave out what is empty or covered by another alternative, and join what are too many."""
-    found = [bounds for bounds in dict.fromkeys(alternatives) if not bounds.is_empty]
-    found = [
+    kept = [bounds for bounds in dict.fromkeys(alternatives) if not bounds.is_empty]
+    kept = [
         bounds
-        for bounds in found
-        if not any(other is not bounds and other.either(bounds) == other for other in found)
+        for bounds in kept
+        if not any(other is not bounds and other.either(bounds) == other for other in kept)
     ]
-    return tuple(found) if len(found) <= MANY else (reduce(Bounds.either, found),)
+    return tuple(kept) if len(kept) <= MANY else (reduce(Bounds.either, kept),)
 
 
 def any_of(alternatives: Sequence[Bounds], coordinates: Coordinates | None) -> pc.Expression | None:
@@ -183,13 +183,13 @@ def bounds_of(query: Query, attributes: Collection[str] = ()) -> tuple[Bounds, .
     graph = query.rewritten
     hidden = {*attributes, *(name for schema in query.schemas.values() for name in schema.attributes)}
     reader = _Reader(frozenset(hidden & {"timestamp"}), graph.coordinates)
-    found = []
+    alternatives = []
     for name in _streams_read(graph):
         root, condition = selection(graph, name)
         if isinstance(root, Source):
             of_type = Bounds(None if root.event_type == ANY else frozenset({root.event_type}))
-            found.append(of_type if condition is None else of_type.both(reader.read(condition)))
-    return simplified(found)
+            alternatives.append(of_type if condition is None else of_type.both(reader.read(condition)))
+    return simplified(alternatives)
 
 
 def _streams_read(graph: Graph) -> list[str]:

@@ -66,11 +66,6 @@ def day_name(number: int) -> str:
     return (_EPOCH + timedelta(days=number)).isoformat()
 
 
-def day_number(name: str) -> int:
-    """Count the days from 1970-01-01 to a day."""
-    return (date.fromisoformat(name) - _EPOCH).days
-
-
 def first_whole_day(moment: date | datetime | str | int) -> int:
     """Find the first day that does not lie wholly before `moment`."""
     if isinstance(moment, date) and not isinstance(moment, datetime):

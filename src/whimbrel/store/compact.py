@@ -114,7 +114,7 @@ def widen(root: Path, state: StoreState, attributes: Mapping[str, str]) -> list[
     if not changed:
         return []
     kinds = dict(read.attribute_fields(attributes))
-    made = []
+    rewritten = []
     for file in state.files.values():
         own = pq.read_schema(files.find(root, file.path))
         if changed.isdisjoint(own.names):
@@ -124,5 +124,7 @@ def widen(root: Path, state: StoreState, attributes: Mapping[str, str]) -> list[
         )
         table = read.read_file(root, file, schema)
         path = file.path.removesuffix(".parquet") + f"-v{state.version + 1}.parquet"
-        made.append(MergedFile(write_file(root, path, table, file.box, file.sequence, file.batch), (file,)))
-    return made
+        rewritten.append(
+            MergedFile(write_file(root, path, table, file.box, file.sequence, file.batch), (file,))
+        )
+    return rewritten

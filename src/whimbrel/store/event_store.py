@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,11 +50,25 @@ _BATCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 Moment = datetime | str | int
 
 
-class StoreRunSettings(ReadSettings, total=False):
-    """The settings of `Store.run`; each may be left out."""
+class StretchSettings(TypedDict, total=False):
+    """A stretch of time: events with since <= end < until, so that neighbouring stretches share none."""
 
     since: Moment | None
     until: Moment | None
+
+
+class ScanSettings(StretchSettings, total=False):
+    """Which events of a store are asked for; each setting may be left out."""
+
+    region: str | None
+    """Events whose centre lies in this region, given as WKT, borders included."""
+    types: Collection[str] | None
+    """Events of these types."""
+
+
+class StoreRunSettings(StretchSettings, ReadSettings, total=False):
+    """The settings of `Store.run`; each may be left out."""
+
     progress: Progress | None
     rejected: str | PathLike[str] | None
     ready: Callable[[], None] | None
@@ -162,12 +176,12 @@ class Store:
         path = Path(fspath(root))
         if not 0 < cell_m < float("inf"):
             raise DataError(f"cell_m is {cell_m}; it must be a number of metres above 0")
-        place = None if coordinates is None else _coordinates(coordinates)
+        settled = None if coordinates is None else _coordinates(coordinates)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             what = "there is a store already" if (path / SETTINGS).exists() else "the folder is not empty"
             raise DataError(f"{path}: {what}; name a new folder")
         (path / FOLDER).mkdir(parents=True)
-        store = Store(path, float(cell_m), place)
+        store = Store(path, float(cell_m), settled)
         store._write_settings()
         return store
 
@@ -350,11 +364,8 @@ class Store:
         self,
         query: Query | None = None,
         *,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        region: str | None = None,
-        types: Collection[str] | None = None,
         columns: Collection[str] | None = None,
+        **asked: Unpack[ScanSettings],
     ) -> pa.RecordBatchReader:
         """Read events, sorted by their end, from the files that can hold any of those wanted.
 
@@ -371,7 +382,7 @@ class Store:
         columns
             The attributes to read; None reads all that the query needs, or all there are without a query.
         """
-        selection = self._select(self._bounds(query, since, until, region, types), query, region, columns)
+        selection = self.selection(query, columns=columns, **asked)
         rows = read.batches(self.root, selection, self.coordinates)
         return pa.RecordBatchReader.from_batches(selection.shown, rows)
 
@@ -406,17 +417,17 @@ class Store:
         if "lateness" in how:
             raise WhimbrelError("stored events are in order, and none is late; leave lateness out")
         check_settings(how, StoreRunSettings, "run() of a store")
-        selection = self._select(self._bounds(query, since, until, None, None), query, None, None)
+        selection = self.selection(query, since=since, until=until)
         rows = read.batches(self.root, selection, self.coordinates)
         total = sum(file.rows for file in selection.files)
-        told = None if progress is None else lambda done, _: progress(done, total)
+        shown_progress = None if progress is None else lambda done, _: progress(done, total)
         reader = pa.RecordBatchReader.from_batches(selection.shown, rows)
         reading = replace(Reading.of(**how), is_settled=True)
         return run(
             query,
             reader,
             coordinates=self.coordinates,
-            progress=told,
+            progress=shown_progress,
             reading=reading,
             rejected=rejected,
             ready=ready,
@@ -426,19 +437,11 @@ class Store:
         """List the types, times and places, in one of which every event lies that the query can use."""
         return bounds_of(query, self.state.attributes)
 
-    def explain(
-        self,
-        query: Query | None = None,
-        *,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        region: str | None = None,
-        types: Collection[str] | None = None,
-    ) -> Share:
-        """Tell how much of the store a scan or a detection reads."""
-        bounds = self._bounds(query, since, until, region, types)
+    def explain(self, query: Query | None = None, **asked: Unpack[ScanSettings]) -> Share:
+        """Tell how much of the store a scan or a detection reads; the settings are those of `scan`."""
         every = self.state.files.values()
-        chosen = self._select(bounds, query, region, None).files
+        selection = self.selection(query, **asked)
+        chosen = selection.files
         return Share(
             len(every),
             len(chosen),
@@ -446,40 +449,31 @@ class Store:
             sum(file.rows for file in chosen),
             sum(file.size for file in every),
             sum(file.size for file in chosen),
-            bounds,
+            selection.bounds,
         )
 
     def selection(
-        self, query: Query | None = None, *, since: Moment | None = None, until: Moment | None = None
-    ) -> read.ScanSelection:
-        """Choose files and bounds as `scan` does, for those who read the files themselves."""
-        return self._select(self._bounds(query, since, until, None, None), query, None, None)
-
-    def _bounds(
         self,
-        query: Query | None,
-        since: Moment | None,
-        until: Moment | None,
-        region: str | None,
-        types: Collection[str] | None,
-    ) -> tuple[Bounds, ...]:
-        asked = asked_for(since, until, types)
+        query: Query | None = None,
+        *,
+        columns: Collection[str] | None = None,
+        **asked: Unpack[ScanSettings],
+    ) -> read.ScanSelection:
+        """Choose files, columns and bounds, also for those who read the files themselves."""
+        check_settings(asked, ScanSettings, "a scan of a store")
+        bounds, region = (
+            asked_for(asked.get("since"), asked.get("until"), asked.get("types")),
+            asked.get("region"),
+        )
         if region is not None:
             if (reason := invalid_reason(region)) is not None:
                 raise DataError(f"the region cannot be used: {reason}")
-            asked = asked.both(Bounds(box=box_of(region)))
+            bounds = bounds.both(Bounds(box=box_of(region)))
         wanted = (ANYTHING,) if query is None else self.bounds_of(query)
-        return simplified(asked.both(each) for each in wanted)
-
-    def _select(
-        self,
-        bounds: tuple[Bounds, ...],
-        query: Query | None,
-        region: str | None,
-        columns: Collection[str] | None,
-    ) -> read.ScanSelection:
-        chosen = _needed(query, self.state.attributes) if columns is None and query is not None else columns
-        return read.select(self.state, self.coordinates, bounds, region, chosen)
+        if columns is None and query is not None:
+            columns = _needed(query, self.state.attributes)
+        alternatives = simplified(bounds.both(each) for each in wanted)
+        return read.select(self.state, self.coordinates, alternatives, region, columns)
 
     def conflicts(self) -> pa.Table:
         """Find ids that stand for different events: `id`, and how many `events` it stands for.
@@ -487,8 +481,8 @@ class Store:
         Pruning relies on there being none. Every event is read, but for its attributes.
         """
         table = self.scan(columns=[]).read_all()
-        place = [name for name in ("x", "y", "lon", "lat", "geometry") if name in table.column_names]
-        different = table.group_by(["id", "type", "start", "end", *place]).aggregate([])
+        location = [name for name in ("x", "y", "lon", "lat", "geometry") if name in table.column_names]
+        different = table.group_by(["id", "type", "start", "end", *location]).aggregate([])
         counted = different.group_by("id").aggregate([("type", "count")]).rename_columns(["id", "events"])
         return counted.filter(pc.field("events") > 1).sort_by("id")
 
@@ -599,15 +593,15 @@ class Store:
 
     def summary(self) -> pa.Table:
         """Count per day: `day`, `events`, `cells`, `files`, `bytes`. No file is read."""
-        found: dict[str, list[StoredFile]] = {}
+        by_day: dict[str, list[StoredFile]] = {}
         for (day, _), partition in self.state.partitions.items():
-            found.setdefault(day, []).extend(partition)
+            by_day.setdefault(day, []).extend(partition)
         columns = {
-            "day": pa.array([date.fromisoformat(day) for day in found], pa.date32()),
-            "events": [sum(file.rows for file in each) for each in found.values()],
-            "cells": [len({file.cell for file in each}) for each in found.values()],
-            "files": [len(each) for each in found.values()],
-            "bytes": [sum(file.size for file in each) for each in found.values()],
+            "day": pa.array([date.fromisoformat(day) for day in by_day], pa.date32()),
+            "events": [sum(file.rows for file in each) for each in by_day.values()],
+            "cells": [len({file.cell for file in each}) for each in by_day.values()],
+            "files": [len(each) for each in by_day.values()],
+            "bytes": [sum(file.size for file in each) for each in by_day.values()],
         }
         return pa.table(
             {

@@ -127,10 +127,10 @@ class StoreState:
     @property
     def partitions(self) -> dict[tuple[str, str], list[StoredFile]]:
         """The files of every day and cell, in the order in which their events came."""
-        found: dict[tuple[str, str], list[StoredFile]] = {}
+        by_partition: dict[tuple[str, str], list[StoredFile]] = {}
         for file in sorted(self.files.values(), key=lambda file: (file.day, file.sequence, file.path)):
-            found.setdefault((file.day, file.cell), []).append(file)
-        return found
+            by_partition.setdefault((file.day, file.cell), []).append(file)
+        return by_partition
 
 
 def _remembered(batches: dict[str, Batch], files: Iterable[StoredFile]) -> dict[str, Batch]:

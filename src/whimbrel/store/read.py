@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from whimbrel.engine.values import ARROW_TYPES
 from whimbrel.errors import DataError
 from whimbrel.model.batch import COORDINATES_KEY
-from whimbrel.model.columns import INSTANT
+from whimbrel.model.columns import ARROW_TYPES, INSTANT
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.space.geometry import points_in_region
 from whimbrel.store import files

@@ -16,12 +16,11 @@ import pyarrow.parquet as pq
 
 from whimbrel.engine.identity import CONTENT, normalise_with_content
 from whimbrel.engine.total_order import ids_of, numbers_of
-from whimbrel.engine.values import ARROW_TYPES, type_of
 from whimbrel.errors import DataError
 from whimbrel.io.files import read_events
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.batch import COORDINATES_KEY, Normalised, Normaliser
-from whimbrel.model.columns import INSTANT, decoded
+from whimbrel.model.columns import ARROW_TYPES, INSTANT, decoded, type_of
 from whimbrel.model.frames import EventPaths, EventTable, are_files, batches, listed_paths, row_count
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
@@ -63,12 +62,12 @@ def normalised(
         return
     total, done = row_count(events), 0
     for batch in batches(events):
-        made = how.normalise(batch, first_row=done)
-        writer.write(made.rejected, "")
+        events_of_batch = how.normalise(batch, first_row=done)
+        writer.write(events_of_batch.rejected, "")
         done += batch.num_rows
         if progress is not None:
             progress(done, total)
-        yield made
+        yield events_of_batch
 
 
 def _of_files(
@@ -77,15 +76,15 @@ def _of_files(
     opened = read_events(listed_paths(events), reading=how.reading)
     for piece in opened.pieces():
         try:
-            made = how.normalise(piece.batch)
+            normalised_piece = how.normalise(piece.batch)
         except DataError as error:
             raise DataError(f"{piece.file}: {error}") from error
         if piece.rejected is not None:
             writer.write(piece.rejected, piece.file)
-        writer.write(piece.numbered(made.rejected), piece.file)
+        writer.write(piece.numbered(normalised_piece.rejected), piece.file)
         if progress is not None:
             progress(opened.bytes_read, opened.bytes_total)
-        yield made
+        yield normalised_piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,9 +295,9 @@ def _with_ids(table: pa.Table, same_times: Callable[[int, int], pa.Table]) -> pa
         end = bare.column("end").to_numpy()
         earlier = same_times(int(end.min()), int(end.max())).column("id")
         taken = _numbers_taken(ids_of(bare, np.zeros(len(end), np.int64)), earlier)
-        made = ids_of(bare, numbers_of(bare) + taken)
+        ids = ids_of(bare, numbers_of(bare) + taken)
         places = np.maximum(np.cumsum(missing.to_numpy()) - 1, 0)
-        filled = pc.coalesce(table.column("id"), made.take(pa.array(places)))
+        filled = pc.coalesce(table.column("id"), ids.take(pa.array(places)))
         table = table.set_column(table.schema.get_field_index("id"), "id", filled)
     return table.drop_columns([CONTENT]) if CONTENT in table.column_names else table
 
@@ -327,8 +326,8 @@ def _numbers_taken(ids: pa.Array, earlier: pa.ChunkedArray) -> Int64Array:
     last = pa.table({"id": as_first, "number": digits.cast(pa.int64())}).group_by("id")
     highest = last.aggregate([("number", "max")])
     places = pc.index_in(ids, highest.column("id"))
-    found = highest.column("number_max").take(places).fill_null(-1).to_numpy()
-    return found.astype(np.int64) + 1
+    highest_number = highest.column("number_max").take(places).fill_null(-1).to_numpy()
+    return highest_number.astype(np.int64) + 1
 
 
 def _runs(keys: Sequence[Int64Array]) -> Iterator[tuple[int, int]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import singledispatch
+from functools import partial, singledispatch
 from pathlib import Path
 from typing import TypeVar
 
@@ -129,8 +129,16 @@ class Probe:
 
 @singledispatch
 def goals_of(operator: Operator, probe: Probe) -> Iterable[Goal]:
-    """List the branches of one operator; of one that nothing is known about, that it gave a result."""
+    """List the branches of one operator; of a kind not listed here, its results and its conditions."""
     yield Goal(f"{operator.name} gave a result", None, probe.some(operator.name))
+    for condition in operator.conditions:
+        without = probe.add(operator.with_conditions(partial(_without, condition)))
+        text = f"{_definition_of(operator.name)}: the condition {_text(condition)} refused something"
+        yield Goal(text, span_of(condition), probe.more(without, operator.name))
+
+
+def _without(condition: Expr, conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    return tuple(each for each in conditions if each is not condition)
 
 
 @goals_of.register

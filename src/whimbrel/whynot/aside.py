@@ -21,13 +21,13 @@ def unprocessed(
 ) -> tuple[Unprocessed, ...]:
     """Say which events were not processed, showing the last ones that the query would have read."""
     counts, aside = session.counts, session.ingest.look_aside()
-    found = [
+    outcomes = [
         Unprocessed("late", counts.late, _events(aside["late"], key, types, limit, _late(session))),
         Unprocessed("duplicate", counts.duplicate, _events(aside["duplicate"], key, types, limit, _AGAIN)),
         Unprocessed("rejected", counts.rejected, _rejected(aside["rejected"], key, limit)),
         Unprocessed("waiting", counts.waiting, (_WAITING,) if counts.waiting else ()),
     ]
-    return tuple(each for each in found if each.count)
+    return tuple(outcome for outcome in outcomes if outcome.count)
 
 
 _AGAIN = "had an id that was processed before"
@@ -73,7 +73,7 @@ def _rejected(table: pa.Table | None, key: Mapping[str, Any], limit: int) -> tup
 def _parsed(text: str | None) -> dict[str, Any]:
     """Read a rejected row; what was no table row at all has no key."""
     try:
-        found = json.loads(text or "")
+        fields = json.loads(text or "")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return fields if isinstance(fields, dict) else {}

@@ -169,13 +169,13 @@ def same_value(value: Any, wanted: Any) -> bool:
 
 def keys_of(graph: Graph) -> tuple[str, ...]:
     """Name the keys by which any operator of a graph parts its events."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for operator in graph.operators:
-        found |= dict.fromkeys(key.name for key in operator.partitioning.keys)
-        found |= dict.fromkeys(key.name for key in operator.together or ())
+        names |= dict.fromkeys(key.name for key in operator.partitioning.keys)
+        names |= dict.fromkeys(key.name for key in operator.together or ())
         if isinstance(operator, Derive):
-            found |= dict.fromkeys(key.name for case in operator.cases for key in case.partitioning.keys)
-    return tuple(found)
+            names |= dict.fromkeys(key.name for case in operator.cases for key in case.partitioning.keys)
+    return tuple(names)
 
 
 def key_asked_for(key: Any, graph: Graph) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class CandidateSet:
         return [*self.op.parts, *self.op.absent]
 
     def _slots(self) -> list[CandidateStream]:
-        found = [
+        slots = [
             CandidateStream(
                 n, member.input, self.view.stream(member.input), member.alias, self._names(member)
             )
@@ -98,7 +98,7 @@ class CandidateSet:
             for number, part in enumerate(self.op.parts)
             for slot in near_slots(self.view, number, part.input, part.alias)
         ]
-        return (found + more)[:MOST_SLOTS]
+        return (slots + more)[:MOST_SLOTS]
 
     def _names(self, member: PatternPart | Absent) -> frozenset[str]:
         inner = scope(self.view.graph, member.input)
@@ -112,11 +112,11 @@ class CandidateSet:
         return owner
 
     def _idents(self) -> Int64Array:
-        found = np.empty(len(self.row), np.int64)
+        idents = np.empty(len(self.row), np.int64)
         for number, root in enumerate(self.roots):
             at = self.root == number
-            found[at] = identities(self.view.context, root, self.row[at])
-        return found
+            idents[at] = identities(self.view.context, root, self.row[at])
+        return idents
 
     def _groups(self) -> tuple[Int64Array, list[CandidateGroup]]:
         """Part all indices by group; only those of groups that were asked for are looked through."""
@@ -159,8 +159,8 @@ class CandidateSet:
     def needs(self, condition: Expr) -> frozenset[int]:
         """List the parts that a condition reads."""
         names = parts_of(condition)
-        found = {self.owner[name] for name in names if name is not None and name in self.owner}
-        return frozenset(found | ({0} if None in names else set()))
+        parts = {self.owner[name] for name in names if name is not None and name in self.owner}
+        return frozenset(parts | ({0} if None in names else set()))
 
     def frame(self, binding: Binding, varied: Mapping[int, tuple[int, Int64Array]], size: int) -> NamedRows:
         """Bind the names of parts to their events; those of `varied` (slot and indices) have many rows."""

@@ -78,7 +78,7 @@ def holds(condition: Expr, frame: Frame) -> BoolArray:
 
 def failing(condition: Expr, frame: Frame) -> tuple[Expr, ...]:
     """List the parts of a condition, joined by `and`, that are not true of the one row of a frame."""
-    return tuple(each for each in conjuncts(condition) if not holds(each, frame)[0])
+    return tuple(conjunct for conjunct in conjuncts(condition) if not holds(conjunct, frame)[0])
 
 
 def shortfall(condition: Expr, frame: Frame) -> FloatArray:
@@ -127,20 +127,20 @@ def _difference(left: Column, right: Column) -> FloatArray:
 
 def missing_values(condition: Expr, frame: Frame) -> tuple[str, ...]:
     """Name the attributes and places that a condition reads and the one row of a frame does not have."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     todo = [condition]
     while todo:
         expr = todo.pop()
         if isinstance(expr, Attribute):
             if evaluate(expr, frame).nulls[0]:
-                found.setdefault(format_expr(expr))
+                names.setdefault(format_expr(expr))
         elif isinstance(expr, Call) and expr.function in PLACE_RELATIONS:
             for part in expr.arguments:
                 if isinstance(part, PartRef) and frame.column(part.name, "@x").nulls[0]:
-                    found.setdefault(f"the location of {part.name or 'the event'}")
+                    names.setdefault(f"the location of {part.name or 'the event'}")
         elif not isinstance(expr, Call) or expr.function not in ("is_null", "coalesce"):
             todo += reversed(children(expr))
-    return tuple(found)
+    return tuple(names)
 
 
 def said(condition: Expr, frame: Frame) -> str:
@@ -212,7 +212,7 @@ def _(condition: Call, frame: Frame) -> str:
         bounds = f"{_value(low, frame, unit)} and {_value(high, frame, unit)}"
         return f"{shortened(value)} was {_value(value, frame, unit)}, needed between {bounds}"
     if name == "in":
-        listed = ", ".join(_value(each, frame) for each in arguments[1:])
+        listed = ", ".join(_value(argument, frame) for argument in arguments[1:])
         return f"{shortened(arguments[0])} was {_value(arguments[0], frame)}, needed one of {listed}"
     if name == "is_null":
         return f"{shortened(arguments[0])} was {_value(arguments[0], frame)}, needed none"
@@ -232,7 +232,7 @@ def _unit(expr: Expr) -> str:
         case Call("distance", _):
             return METRES
         case Call("abs" | "least" | "greatest" | "coalesce" | "round", arguments):
-            return next((unit for each in arguments if (unit := _unit(each))), "")
+            return next((unit for argument in arguments if (unit := _unit(argument))), "")
         case Binary("+" | "-", left, right):
             return _unit(left) or _unit(right)
     return ""
@@ -240,15 +240,15 @@ def _unit(expr: Expr) -> str:
 
 def _leaves(expr: Expr, frame: Frame) -> str:
     """List the values that an expression reads."""
-    found: dict[str, str] = {}
+    values_of: dict[str, str] = {}
     todo = [expr]
     while todo:
         each = todo.pop()
         if isinstance(each, Attribute) or (isinstance(each, Call) and each.function == "distance"):
-            found.setdefault(format_expr(each), _value(each, frame, _unit(each)))
+            values_of.setdefault(format_expr(each), _value(each, frame, _unit(each)))
         else:
             todo += reversed(children(each))
-    return ", ".join(f"{name} was {value}" for name, value in found.items()) or "it reads nothing"
+    return ", ".join(f"{name} was {value}" for name, value in values_of.items()) or "it reads nothing"
 
 
 _HOW_PLACES_LIE = {
@@ -262,12 +262,12 @@ _HOW_PLACES_LIE = {
 
 def _how_they_lie(test: Call, frame: Frame, sentence: str) -> str:
     one, two, *more = test.arguments
-    told = sentence.format(_place(one, frame), _place(two, frame))
+    relation = sentence.format(_place(one, frame), _place(two, frame))
     if test.function not in ("intersects", "same_place"):
-        return told
+        return relation
     apart = Call("distance", (one, two))
     behind = f", needed at most {_value(more[0], frame, METRES)}" if more else ""
-    return f"{told}: they are {_value(apart, frame, METRES)} apart{behind}"
+    return f"{relation}: they are {_value(apart, frame, METRES)} apart{behind}"
 
 
 def _place(part: Expr, frame: Frame) -> str:

@@ -89,8 +89,8 @@ def _sources(atoms: RowStore, refs: Int64Array) -> tuple[str, ...] | None:
     own = atoms.column(Attribute(None, "id"), refs)
     if own.type is not None and not own.nulls.any():
         return None
-    found = values(atoms.column(Attribute(None, "source"), refs))
-    return tuple(dict.fromkeys(source for source in found if source is not None))
+    sources = values(atoms.column(Attribute(None, "source"), refs))
+    return tuple(dict.fromkeys(source for source in sources if source is not None))
 
 
 def first(column: Column) -> Any:
@@ -106,5 +106,5 @@ def values(column: Column) -> Sequence[Any]:
         listed = column.values.tolist()
         nulls = column.nulls.tolist()
         return [None if gone else value for value, gone in zip(listed, nulls, strict=True)]
-    found: list[Any] = to_arrow(column).to_pylist()
-    return found
+    plain: list[Any] = to_arrow(column).to_pylist()
+    return plain

@@ -140,8 +140,8 @@ class Finding:
 
     def _lines(self) -> list[str]:
         name = f"{self.definition} (case {self.case})" if self.case else self.definition
-        found = many(self.detections, "detection") if self.detections else "no detection"
-        lines = [f"{name}: {found}"]
+        head = many(self.detections, "detection") if self.detections else "no detection"
+        lines = [f"{name}: {head}"]
         lines += [f"  found: {example}" for example in self.examples]
         if self.misses:
             total = len(self.misses) + sum(self.more.values())
@@ -253,14 +253,14 @@ class Explanation:
     def _repr_html_(self) -> str:
         """Render the explanation as HTML, for notebooks."""
         rows = "".join(_row(miss) for miss in self.misses)
-        found = "".join(
+        findings = "".join(
             f"<li>{escape(finding.definition)}: {many(finding.detections, 'detection')}</li>"
             for finding in self.findings
         )
         aside = "".join(f"<li>{escape(str(each)).replace(chr(10), '<br>')}</li>" for each in self.unprocessed)
         head = "<tr><th>definition</th><th>key</th><th>events</th><th>what stopped it</th></tr>"
         table = f"<table>{head}{rows}</table>" if rows else ""
-        return f"<p>{escape(self._head()).replace(chr(10), '<br>')}</p><ul>{found}{aside}</ul>{table}"
+        return f"<p>{escape(self._head()).replace(chr(10), '<br>')}</p><ul>{findings}{aside}</ul>{table}"
 
 
 def _row(miss: Miss) -> str:

@@ -43,8 +43,8 @@ class Finish:
 
     def _identity(self, binding: Binding) -> tuple[int, int]:
         high, low = self.candidates.hashes(binding)
-        made = fold(np.array([0, len(high)]), high, low)
-        return int(made[HASH[0]].values[0]), int(made[HASH[1]].values[0])
+        folded = fold(np.array([0, len(high)]), high, low)
+        return int(folded[HASH[0]].values[0]), int(folded[HASH[1]].values[0])
 
     @cached_property
     def _detected(self) -> dict[tuple[int, int], int]:
@@ -73,21 +73,21 @@ class Finish:
 
     def reasons(self, group: CandidateGroup, binding: Binding) -> tuple[Reason, ...]:
         """Say why a complete match was not detected."""
-        found = self.absences(group, binding)
-        if found:
-            return found
+        reasons = self.absences(group, binding)
+        if reasons:
+            return reasons
         if self.completion(binding) > self.view.watched.session.watermark:
             return (self._waiting(binding),)
         return (self._selected(group, binding) or self._consumed(binding) or self._passed_over(binding),)
 
     def absences(self, group: CandidateGroup, binding: Binding) -> tuple[Reason, ...]:
         """Name for each absent part that is violated the first event that did it."""
-        found = []
+        reasons = []
         for number, absent in enumerate(self.op.absent):
             blocking = self._blocking(group, binding, number, absent)
             if len(blocking):
-                found.append(self._present(number, absent, int(blocking[0])))
-        return tuple(found)
+                reasons.append(self._present(number, absent, int(blocking[0])))
+        return tuple(reasons)
 
     def _blocking(self, group: CandidateGroup, binding: Binding, number: int, absent: Absent) -> Int64Array:
         slot = self.candidates.absent_slot(number)
@@ -233,7 +233,7 @@ class Finish:
         candidates = self.candidates
         inside = np.array(sorted(self._inside(row)), np.int64)
         choices = [inside[candidates.has(inside, part)].tolist() for part in range(len(self.op.parts))]
-        if np.prod([float(len(each)) for each in choices]) > MOST_COMBINATIONS:
+        if np.prod([float(len(choice)) for choice in choices]) > MOST_COMBINATIONS:
             return None
         for indices in product(*choices):
             binding = {part: BoundEvent(part, index) for part, index in enumerate(indices)}
@@ -259,21 +259,21 @@ class Finish:
 
     @cached_property
     def _candidates_by_atom(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = defaultdict(list)
+        by_atom: dict[int, list[int]] = defaultdict(list)
         parts = np.uint64((1 << len(self.op.parts)) - 1)
         for index in np.flatnonzero(self.candidates.mask & parts).tolist():
             for atom in self.candidates.atoms(index):
-                found[atom].append(index)
-        return found
+                by_atom[atom].append(index)
+        return by_atom
 
     @cached_property
     def _rows_by_atom(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = defaultdict(list)
+        by_atom: dict[int, list[int]] = defaultdict(list)
         lineage = self.stream.store.lineage(self.stream.new)
         for number, row in enumerate(self.stream.new.tolist()):
             for atom in lineage.refs[lineage.offsets[number] : lineage.offsets[number + 1]].tolist():
-                found[atom].append(row)
-        return found
+                by_atom[atom].append(row)
+        return by_atom
 
     def _end(self, row: int) -> int:
         return int(self.stream.store.spans(np.array([row]))[1][0])

@@ -164,14 +164,14 @@ def explain_graph(view: EngineView) -> tuple[Finding, ...]:
     graph = view.graph
     definitions = [op for op in reversed(graph.operators) if isinstance(op, Derive)]
     definitions.sort(key=lambda op: op.name not in graph.outputs)
-    found = [finding for op in definitions for finding in _of_definition(graph, op, view)]
+    findings = [finding for op in definitions for finding in _of_definition(graph, op, view)]
     others = [name for name in graph.outputs if not isinstance(graph[name], Derive)]
-    found += [explain_operator(graph[name], view, name, DeriveCase(name, None)) for name in others]
-    return tuple(found)
+    findings += [explain_operator(graph[name], view, name, DeriveCase(name, None)) for name in others]
+    return tuple(findings)
 
 
 def _of_definition(graph: Graph, op: Derive, view: EngineView) -> list[Finding]:
-    found = []
+    findings = []
     is_reported = op.name in graph.outputs
     view = view if is_reported else replace(view, effort=max(1, view.effort // 4))
     for number, case in enumerate(op.cases):
@@ -181,18 +181,18 @@ def _of_definition(graph: Graph, op: Derive, view: EngineView) -> list[Finding]:
             is_inside = operator.name != case.input
             if is_inside:
                 finding = replace(finding, definition=f"{op.name}, {operator.name}")
-            found.append(replace(finding, case=label, is_output=is_reported and not is_inside))
-    return found
+            findings.append(replace(finding, case=label, is_output=is_reported and not is_inside))
+    return findings
 
 
 def _operators_of(graph: Graph, case: DeriveCase) -> list[Operator]:
     """List what makes a case, and the patterns and repetitions inside it that no definition makes."""
-    found = {case.input: graph[case.input]}
+    operators = {case.input: graph[case.input]}
     todo = [case.input] if not isinstance(graph[case.input], Derive) else []
     while todo:
         for name in graph[todo.pop(0)].inputs:
             operator = graph[name]
             if not isinstance(operator, Derive):
                 todo.append(name)
-                found |= {name: operator} if isinstance(operator, INNER) else {}
-    return list(found.values())
+                operators |= {name: operator} if isinstance(operator, INNER) else {}
+    return list(operators.values())

@@ -69,12 +69,12 @@ class Search:
         for group, index in self._anchors():
             part = self.sequence(group)[0]
             try:
-                found = self._follow(group, {part: BoundEvent(part, index)}, 1)
+                draft = self._follow(group, {part: BoundEvent(part, index)}, 1)
             except Unfinished:
                 return
-            if found is not None:
+            if draft is not None:
                 # Of equal misses, one that begins where the pattern begins reads better.
-                yield replace(found, cost=found.cost + (0.05 if part else 0.0))
+                yield replace(draft, cost=draft.cost + (0.05 if part else 0.0))
         yield from self._almost_begun()
 
     @cached_property
@@ -85,11 +85,11 @@ class Search:
 
     def _anchors(self) -> list[tuple[CandidateGroup, int]]:
         """Select the events with which a match can begin, the newest first."""
-        found = []
+        anchors = []
         for group in self.asked:
             part = self.sequence(group)[0]
-            found += [(group, index) for index in self._beginning(group, part).tolist()]
-        return sorted(found, key=lambda item: -item[1])
+            anchors += [(group, index) for index in self._beginning(group, part).tolist()]
+        return sorted(anchors, key=lambda item: -item[1])
 
     def _beginning(self, group: CandidateGroup, part: int) -> Int64Array:
         """Mark the events that were asked for and that fill the first part as all rules want it."""
@@ -117,16 +117,16 @@ class Search:
             if tuple(group.values.values()) in self._with_detections:
                 continue
             part = self.sequence(group)[0]
-            found = [
+            drafts = [
                 draft
                 for slot in (part, *self.candidates.near(part))
                 for draft in self._nearly(group, {}, 0, slot, self._asked_for(group.indices[slot], slot))
             ]
             begun = len(self._beginning(group, part))
             # Where matches have begun properly, one that begins wrongly is told if all the rest of it fits.
-            found = [draft for draft in found if not begun or len(draft.binding) == len(self.op.parts)]
-            yield from sorted(found, key=lambda draft: draft.cost)
-            if not found and not len(group.indices[part]) and self._is_around(group):
+            drafts = [draft for draft in drafts if not begun or len(draft.binding) == len(self.op.parts)]
+            yield from sorted(drafts, key=lambda draft: draft.cost)
+            if not drafts and not len(group.indices[part]) and self._is_around(group):
                 yield self._lacking(group, {}, 0)
 
     def _is_around(self, group: CandidateGroup) -> bool:
@@ -168,20 +168,20 @@ class Search:
         part = self.sequence(group)[depth]
         best: MissDraft | None = None
         for index in self.extensions(group, binding, part).tolist():
-            found = self._follow(group, {**binding, part: BoundEvent(part, index)}, depth + 1)
-            if found is None:
+            draft = self._follow(group, {**binding, part: BoundEvent(part, index)}, depth + 1)
+            if draft is None:
                 return None
-            best = found if best is None or found.cost < best.cost else best
-        for found in self._near_candidates(group, binding, depth) if best is None or best.cost > 0.5 else ():
-            best = found if best is None or found.cost < best.cost else best
+            best = draft if best is None or draft.cost < best.cost else best
+        for draft in self._near_candidates(group, binding, depth) if best is None or best.cost > 0.5 else ():
+            best = draft if best is None or draft.cost < best.cost else best
         return best or self._lacking(group, binding, depth)
 
     def _completed(self, group: CandidateGroup, binding: Binding) -> MissDraft | None:
         if self.finish.is_detected(binding):
             return None
-        found = self.finish.reasons(group, binding)
-        kinds = tuple(reason.kind for reason in found)
-        return MissDraft(sum(WEIGHTS[kind] for kind in kinds), binding, kinds, lambda: found, group)
+        reasons = self.finish.reasons(group, binding)
+        kinds = tuple(reason.kind for reason in reasons)
+        return MissDraft(sum(WEIGHTS[kind] for kind in kinds), binding, kinds, lambda: reasons, group)
 
     def extensions(self, group: CandidateGroup, binding: Binding, part: int) -> Int64Array:
         """Select the events that fill the next part as all rules want it."""
@@ -207,12 +207,12 @@ class Search:
 
     def _near_candidates(self, group: CandidateGroup, binding: Binding, depth: int) -> list[MissDraft]:
         part = self.sequence(group)[depth]
-        found = []
+        drafts = []
         for slot in (part, *self.candidates.near(part)):
-            found += self._nearly(group, binding, depth, slot, self._nearby(group.indices[slot], binding))
-        if not found and self.op.partitioning.keys:
-            found = self._of_other_groups(group, binding, depth)
-        return found
+            drafts += self._nearly(group, binding, depth, slot, self._nearby(group.indices[slot], binding))
+        if not drafts and self.op.partitioning.keys:
+            drafts = self._of_other_groups(group, binding, depth)
+        return drafts
 
     def _nearby(self, indices: Int64Array, binding: Binding) -> Int64Array:
         last = max(bound.index for bound in binding.values())
@@ -289,8 +289,8 @@ class Search:
         self.effort.spend()
         part = self.sequence(group)[depth]
         for index in self.extensions(group, binding, part).tolist():
-            found = self._filled_further(group, {**binding, part: BoundEvent(part, index)}, depth + 1, left)
-            best = found if len(found) > len(best) else best
+            further = self._filled_further(group, {**binding, part: BoundEvent(part, index)}, depth + 1, left)
+            best = further if len(further) > len(best) else best
             if len(best) == len(self.op.parts) or left[0] <= 0:
                 break
         return best

@@ -47,7 +47,7 @@ class Stretches:
     def _of_group(self, definition: str, group: dict[str, Any], indices: Int64Array) -> list[Miss]:
         fitting = indices[(self.events.mask[indices] & np.uint64(1)) != 0]
         enders = indices[(self.events.mask[indices] & np.uint64(2)) != 0]
-        found: list[Miss] = []
+        misses: list[Miss] = []
         covered = 0
         for first in range(len(fitting)):
             length, reason = self._longest(fitting, enders, first)
@@ -55,8 +55,8 @@ class Stretches:
             is_inside_another, covered = last <= covered, max(covered, last)
             stretch = fitting[first:last]
             if reason is not None and not is_inside_another and self._is_asked_for(stretch):
-                found.append(self._miss(definition, group, stretch, reason))
-        return found
+                misses.append(self._miss(definition, group, stretch, reason))
+        return misses
 
     def _is_asked_for(self, indices: Int64Array) -> bool:
         return bool(self.view.in_time(self.events.start[indices], self.events.end[indices]).any())

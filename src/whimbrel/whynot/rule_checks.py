@@ -60,10 +60,10 @@ class RuleChecks:
 
     def every(self, *, group: int | None = None) -> list[RuleCheck]:
         """Try all rules; that of the group only where there is one."""
-        found = [self._own_condition(each) for each in self.candidates.slots[self.slot].conditions]
+        own = [self._own_condition(condition) for condition in self.candidates.slots[self.slot].conditions]
         if group is not None:
-            found.append(self._group(group))
-        return [*found, *self.between()]
+            own.append(self._group(group))
+        return [*own, *self.between()]
 
     def between(self) -> Iterator[RuleCheck]:
         """Try the rules between this part and the others one by one, the cheap ones first."""
@@ -92,9 +92,11 @@ class RuleChecks:
 
         def say(at: int) -> Reason:
             wanted = candidates.groups[group].values
-            found = candidates.groups[int(candidates.group_of[self.indices[at]])].values
-            differ = [name for name in wanted if wanted[name] != found[name]]
-            pairs = [(name, value_text(found[name], None), value_text(wanted[name], None)) for name in differ]
+            values = candidates.groups[int(candidates.group_of[self.indices[at]])].values
+            differ = [name for name in wanted if wanted[name] != values[name]]
+            pairs = [
+                (name, value_text(values[name], None), value_text(wanted[name], None)) for name in differ
+            ]
             text = " and ".join(f"{name} was {other}, needed {own} as before" for name, other, own in pairs)
             return Reason("group", text, self.name)
 
@@ -206,7 +208,7 @@ class RuleChecks:
             if (needs := self.candidates.needs(condition)) <= there
             and (self.part in needs or (not needs and not self.binding))
         ]
-        return [each for condition in ready for each in conjuncts(condition)]
+        return [conjunct for condition in ready for conjunct in conjuncts(condition)]
 
     def _own_condition(self, condition: Expr) -> RuleCheck:
         """Try a condition on the event itself."""

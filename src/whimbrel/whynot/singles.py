@@ -56,7 +56,7 @@ def _misses(
     op: Source | Filter | Merge | Derive, view: EngineView, partitioning: Partitioning
 ) -> list[tuple[float, CandidateStream, int]]:
     """Measure how far every event is from being selected, with its slot and row."""
-    found: list[tuple[float, CandidateStream, int]] = []
+    misses: list[tuple[float, CandidateStream, int]] = []
     for slot in near_slots(view, 0, op.name, None):
         rows = slot.stream.new
         rows = rows[view.in_time(*slot.stream.store.spans(rows))]
@@ -68,8 +68,8 @@ def _misses(
         for condition in slot.conditions:
             off = np.clip(shortfall(condition, frame), 0, 1)
             cost += np.where(holds(condition, frame), 0.0, 0.5 + 0.5 * off)
-        found += [(float(c), slot, int(row)) for c, row in zip(cost, rows, strict=True)]
-    return found
+        misses += [(float(c), slot, int(row)) for c, row in zip(cost, rows, strict=True)]
+    return misses
 
 
 def _miss(
@@ -77,7 +77,7 @@ def _miss(
 ) -> Miss:
     rows = np.array([row], np.int64)
     frame = RowsFrame(view.context, slot.stream, rows, slot.alias)
-    false = [each for each in slot.conditions if not holds(each, frame)[0]]
+    false = [condition for condition in slot.conditions if not holds(condition, frame)[0]]
     name = slot.alias or origin.name
     reasons = tuple(condition_reason(each, frame, name) for each in false)
     group = group_of(view.context, slot.stream, row, partitioning.keys)

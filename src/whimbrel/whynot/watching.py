@@ -130,7 +130,7 @@ def _any_name(graph: Graph, part: AggregateInput) -> str | None:
 
 def beginnings(op: StepPattern) -> list[Operator]:
     """Make operators that find the beginnings of a sequence, and say which events each step took."""
-    found: list[Operator] = []
+    operators: list[Operator] = []
     for length in range(1, len(op.steps) + 1):
         if not is_negative(op.steps[length - 1]):
             name = beginning(op.name, length)
@@ -138,8 +138,8 @@ def beginnings(op: StepPattern) -> list[Operator]:
             assign = [Assign(f"@{step.name}", Call("ids", (PartRef(step.name),))) for step in part.taken()]
             assign += [Assign(key.name, Attribute(GROUP, key.name)) for key in op.partitioning.keys]
             case = DeriveCase(name, None, tuple(assign), op.partitioning)
-            found += [part, Derive(f"{name}@steps", f"{name}@steps", (case,))]
-    return found
+            operators += [part, Derive(f"{name}@steps", f"{name}@steps", (case,))]
+    return operators
 
 
 def beginning(name: str, length: int) -> str:

@@ -63,12 +63,12 @@ class AllWindows:
             off = np.clip(shortfall(condition, frame), 0, 1)
             cost += np.where(holds(condition, frame), 0.0, 0.5 + 0.5 * off)
         empty = self._empty_inputs()
-        found = [
+        misses = [
             Refused(int(row), float(c) + 3.0 * len(lacking), lacking)
             for row, c, lacking in zip(self.rows, cost, empty, strict=True)
             if c > 0 or lacking
         ]
-        return sorted(found, key=lambda each: each.cost)
+        return sorted(misses, key=lambda each: each.cost)
 
     def _empty_inputs(self) -> list[tuple[int, ...]]:
         needed = [number for number, part in enumerate(self.op.parts) if not part.outer]
@@ -89,9 +89,9 @@ class AllWindows:
         reasons = [self._without(number) for number in refused.empty]
         frame = self.frame(rows)
         reasons += [
-            Reason("having", said(each, frame), None, each)
-            for each in conjuncts(self.op.having)
-            if not holds(each, frame)[0]
+            Reason("having", said(conjunct, frame), None, conjunct)
+            for conjunct in conjuncts(self.op.having)
+            if not holds(conjunct, frame)[0]
         ]
         return Miss(
             definition, self.op.name, group, ((self._label(rows), event),), tuple(reasons), refused.cost

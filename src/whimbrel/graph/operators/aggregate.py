@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.costs import StateEstimate, events_over
 from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, PartRef, parts_of
 from whimbrel.graph.links import MEMBERS, stream
-from whimbrel.graph.operators.base import (
-    ONE_INSTANT,
-    ColumnReader,
-    ColumnRequests,
-    Columns,
-    KeyTracer,
-    Operator,
-    Types,
-    distinct,
-)
+from whimbrel.graph.operators.base import ONE_INSTANT, Columns, Operator, Types, distinct
 from whimbrel.graph.policies import (
     WHOLE,
     Assign,
@@ -34,6 +25,11 @@ from whimbrel.graph.policies import (
 )
 from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME, SECOND, format_duration
+
+if TYPE_CHECKING:
+    from whimbrel.graph.columns import GraphColumns
+    from whimbrel.graph.required_columns import RequiredColumns
+    from whimbrel.graph.sharding import KeyTracer
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,7 @@ class Aggregate(Operator):
     having: Expr | None = None
     partitioning: Partitioning = WHOLE
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         for part in self.parts:
             columns.want_keys(part.input, self.partitioning)
             leaves = (leaf for assign in self.assign for leaf in columns.leaves(assign.value))
@@ -75,7 +71,7 @@ class Aggregate(Operator):
                     if named and not isinstance(argument, PartRef):
                         columns.want_expression(part.input, part.alias, argument, self.partitioning)
 
-    def columns(self, below: ColumnReader) -> Columns:
+    def columns(self, below: GraphColumns) -> Columns:
         made: Types = {}
 
         def read(attribute: Attribute) -> Type | None:
@@ -88,7 +84,7 @@ class Aggregate(Operator):
             made[assign.name] = below.assigned(assign, read)
         return Columns({assign.name: made[assign.name] for assign in self.post or self.assign})
 
-    def _read(self, part: AggregateInput, attribute: Attribute, below: ColumnReader) -> Type | None:
+    def _read(self, part: AggregateInput, attribute: Attribute, below: GraphColumns) -> Type | None:
         own = attribute.part in (None, GROUP, part.alias)
         if own or below.has_part(part.input, attribute.part or ""):
             return below.read(part.input, part.alias, self.partitioning, attribute)

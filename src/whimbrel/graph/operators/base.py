@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from whimbrel.errors import QueryError
 from whimbrel.graph.costs import Observed, StateEstimate, events_over
@@ -30,6 +30,11 @@ from whimbrel.graph.policies import (
     Shift,
 )
 from whimbrel.model.schema import Coordinates, Type, common_type
+
+if TYPE_CHECKING:
+    from whimbrel.graph.columns import GraphColumns
+    from whimbrel.graph.required_columns import RequiredColumns
+    from whimbrel.graph.sharding import KeyTracer
 
 ANY = "*"
 """Stands for every type of atomic events."""
@@ -63,123 +68,6 @@ class Columns:
         for name, kind in other.types.items():
             types[name] = common_type((self.types.get(name), kind))
         return Columns(types, tuple(dict.fromkeys((*self.of, *other.of))))
-
-
-class ColumnReader(Protocol):
-    """What an operator can ask about the columns below it while it says which it has itself."""
-
-    @property
-    def events(self) -> Types:
-        """The attributes of events of types that are not declared."""
-        ...
-
-    def of(self, stream: str) -> Columns:
-        """Give the columns that the rows of a stream have of their own."""
-        ...
-
-    def of_part(self, stream: str, part: str) -> Columns:
-        """Give the columns of the events behind a part name of a composite."""
-        ...
-
-    def only_part(self, stream: str) -> str | None:
-        """Name the only part of a composite, if it has just one that does not repeat."""
-        ...
-
-    def is_composite(self, stream: str) -> bool:
-        """Tell whether a stream is read through part names."""
-        ...
-
-    def key(self, stream: str, key: Key) -> Type | None:
-        """Give the type of a value by which a stream is parted."""
-        ...
-
-    def read(
-        self, stream: str, alias: str | None, partitioning: Partitioning, attribute: Attribute
-    ) -> Type | None:
-        """Give the type of what an expression reads of a stream."""
-        ...
-
-    def has_part(self, stream: str, part: str) -> bool:
-        """Tell whether a stream has a part of this name."""
-        ...
-
-    def assigned(self, assign: Assign, read: Callable[[Attribute], Type | None]) -> Type | None:
-        """Give the type of an assigned value."""
-        ...
-
-
-class ColumnRequests(Protocol):
-    """How an operator asks the streams before it for the columns that it needs."""
-
-    def asked_of(self, stream: str) -> Collection[Expr]:
-        """Give what later operators ask of a stream."""
-        ...
-
-    def want(self, stream: str, column: Expr) -> None:
-        """Ask a stream for a column."""
-        ...
-
-    def want_keys(self, stream: str, partitioning: Partitioning) -> None:
-        """Ask a stream for the values that part it."""
-        ...
-
-    def want_expression(self, stream: str, alias: str | None, expr: Expr, partitioning: Partitioning) -> None:
-        """Ask `stream`, known as `alias`, for all that `expr` reads of it."""
-        ...
-
-    def want_read(
-        self, stream: str, alias: str | None, exprs: Iterable[Expr], partitioning: Partitioning
-    ) -> None:
-        """Ask `stream`, known as `alias`, for what some expressions read of its parts."""
-        ...
-
-    def leaves(self, expr: Expr) -> Iterable[Expr]:
-        """Yield the attributes, parts and aggregates that an expression is made of."""
-        ...
-
-    def names(self, stream: str, alias: str | None) -> set[str | None]:
-        """Name the parts that are read of a stream."""
-        ...
-
-    def is_composite(self, stream: str) -> bool:
-        """Tell whether a stream is read through part names."""
-        ...
-
-    def only_part(self, stream: str) -> str | None:
-        """Name the only part of a composite, if it has just one that does not repeat."""
-        ...
-
-    def has_group(self, stream: str, name: str) -> bool:
-        """Tell whether the rows of a composite stream know a value by the group they belong to."""
-        ...
-
-
-class KeyTracer(Protocol):
-    """What an operator can ask while it says which value of the atomic events one of its attributes is."""
-
-    def trace(self, stream: str, name: str) -> Key | None:
-        """Trace an attribute of the rows of a stream."""
-        ...
-
-    def trace_key(self, stream: str, key: Key) -> Key | None:
-        """Trace a key by which a reader parts a stream."""
-        ...
-
-    def trace_group(self, stream: str, name: str) -> Key | None:
-        """Trace a key by which the operator of a stream parts what it reads."""
-        ...
-
-    def trace_part(self, stream: str, part: str, name: str) -> Key | None:
-        """Trace `part.name` of a composite."""
-        ...
-
-    def trace_only_part(self, stream: str, name: str) -> Key | None:
-        """Trace an attribute that a definition takes over from what it is made from."""
-        ...
-
-    def separates(self, stream: str, key: Key) -> bool:
-        """Tell whether events that differ in a key never meet in a stream."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +104,7 @@ class Operator(ABC):
     repeats: ClassVar[bool] = False
     """Whether a part of what it makes may stand for many events."""
     looks_at_each: ClassVar[bool] = False
-    """Whether it looks at each event alone, so that no policy needs to be told."""
+    """Whether it looks at each event alone and hands it on: nothing is compared, remembered or prevented."""
     hands_on_groups: ClassVar[bool] = False
     """Whether its rows belong to the groups of what it reads."""
     depends_on_fields: ClassVar[bool] = True
@@ -249,7 +137,7 @@ class Operator(ABC):
         for each in fields(self):
             yield from _expressions(getattr(self, each.name))
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         """Ask the inputs for what it reads of them itself, and for what is asked of what it makes."""
         for name in self.inputs:
             columns.want(name, EVERYTHING)
@@ -291,9 +179,9 @@ class Operator(ABC):
         """Whether its rows know the keys of the group they belong to."""
         return self.is_composite
 
-    def columns(self, below: ColumnReader) -> Columns:
+    def columns(self, below: GraphColumns) -> Columns:
         """Say which attributes its rows have of their own; composites are read through their parts."""
-        return Columns()
+        return Columns() if self.passes_on is None else below.of(self.passes_on)
 
     # -- time ----------------------------------------------------------------------------------------------
 
@@ -322,6 +210,11 @@ class Operator(ABC):
         """
         return None
 
+    @property
+    def ignores_ties(self) -> bool:
+        """Whether events of the same times may be processed in any order."""
+        return self.looks_at_each and not self.is_composite
+
     # -- where ---------------------------------------------------------------------------------------------
 
     @property
@@ -332,7 +225,7 @@ class Operator(ABC):
     @property
     def together(self) -> tuple[Key, ...] | None:
         """Keys whose events belong together if all agree; (): all do; None: each is looked at alone."""
-        return self.partitioning.keys
+        return None if self.looks_at_each or self.hands_on_groups else self.partitioning.keys
 
     def why_together(self, shown: str) -> str:
         """Say why events cannot be parted by keys; `shown` is what the query calls the operator."""
@@ -345,22 +238,23 @@ class Operator(ABC):
 
     def traced(self, name: str, tracer: KeyTracer) -> Iterable[Key | None]:
         """Say which values of the atomic events an attribute of its rows stands for; None: not always one."""
-        return (None,)
+        return (None if self.passes_on is None else tracer.trace(self.passes_on, name),)
 
     def spatial_reach(self, below: Callable[[str], SpatialReach | None]) -> SpatialReach | None:
         """Say within which distances all lies that decides on a row; None if there is no bound."""
-        return None
+        return widest(map(below, self.inputs)) if self.looks_at_each else None
 
     @property
     def is_monotone(self) -> bool:
         """Whether it finds among more events whatever it finds among some: nothing can prevent it."""
-        return False
+        return self.looks_at_each
 
     # -- cost ----------------------------------------------------------------------------------------------
 
     def rate(self, below: Mapping[str, float], rates: Mapping[str, float]) -> float:
         """Estimate the events a second it makes, from those of its inputs and those of event types."""
-        return min((below[name] for name in self.inputs), default=0.0)
+        coming = [below[name] for name in self.inputs]
+        return sum(coming) if self.looks_at_each else min(coming, default=0.0)
 
     def likely_rate(self, below: Mapping[str, float], observed: Observed) -> float:
         """Estimate the same with how selective its conditions are likely to be."""
@@ -393,7 +287,8 @@ class Operator(ABC):
 
     def finds_nothing_without(self, streams: Collection[str]) -> bool:
         """Tell whether it surely finds nothing if some streams never have an event."""
-        return False
+        # A definition without cases has its events from elsewhere.
+        return self.looks_at_each and bool(self.inputs) and all(name in streams for name in self.inputs)
 
     def without(self, streams: Collection[str]) -> Operator:
         """Leave out what streams that never have an event are asked for."""

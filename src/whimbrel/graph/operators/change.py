@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.costs import Observed, passing
 from whimbrel.graph.expressions import Attribute, Binary, Expr, Literal, format_expr
 from whimbrel.graph.links import Link, stream
-from whimbrel.graph.operators.base import ChangeConditions, ColumnRequests, Operator
+from whimbrel.graph.operators.base import ChangeConditions, Operator
 from whimbrel.graph.policies import WHOLE, Partitioning
 from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME
+
+if TYPE_CHECKING:
+    from whimbrel.graph.required_columns import RequiredColumns
 
 PREVIOUS = "previous"
 """The part name under which the event before the change is read, as in `previous.status`."""
@@ -59,7 +62,7 @@ class Change(Operator):
         took = Binary("-", Attribute(self.alias, "end"), Attribute(PREVIOUS, "end"))
         return Binary("<=", took, Literal(self.within, Type.DURATION))
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         columns.want_keys(self.input, self.partitioning)
         read = [self.changed, *self.conditions, *columns.asked_of(self.name)]
         for member in self.members:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from whimbrel.graph.links import MEMBERS, stream
-from whimbrel.graph.operators.base import ColumnReader, Columns, Operator
+from whimbrel.graph.operators.base import Columns, Operator
 from whimbrel.graph.policies import WHOLE, Consumption, Partitioning, SelectionPolicy
 from whimbrel.model.schema import Type
+
+if TYPE_CHECKING:
+    from whimbrel.graph.columns import GraphColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Custom(Operator):
     parameters: Mapping[str, Any] = field(default_factory=dict)
     attributes: tuple[str, ...] = ()
 
-    def columns(self, below: ColumnReader) -> Columns:
+    def columns(self, below: GraphColumns) -> Columns:
         # What Python code gives is not known before: as text it can hold anything.
         return Columns(dict.fromkeys(self.attributes, Type.STRING))
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from whimbrel.graph.expressions import GROUP, Attribute
 from whimbrel.graph.links import MEMBERS, stream
-from whimbrel.graph.operators.base import (
-    EVERYTHING,
-    ColumnReader,
-    ColumnRequests,
-    Columns,
-    KeyTracer,
-    Operator,
-    SpatialReach,
-    widest,
-)
+from whimbrel.graph.operators.base import EVERYTHING, Columns, Operator
 from whimbrel.graph.operators.source import SOURCE
 from whimbrel.graph.policies import WHOLE, Assign, Key, Partitioning
+from whimbrel.graph.scope import only_part
 from whimbrel.model.schema import Type
+
+if TYPE_CHECKING:
+    from whimbrel.graph.columns import GraphColumns
+    from whimbrel.graph.required_columns import RequiredColumns
+    from whimbrel.graph.sharding import KeyTracer
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +30,32 @@ class DeriveCase:
     partitioning: Partitioning = WHOLE
     label: str = ""
 
-    def columns(self, below: ColumnReader) -> Columns:
+    def columns(self, below: GraphColumns) -> Columns:
         """Say which attributes it gives: those assigned, or those of its only part, or its groups."""
         if self.assign:
             return Columns({each.name: below.assigned(each, self._reader(below)) for each in self.assign})
-        if not below.is_composite(self.input) or self.alias is not None:
+        if not below.graph[self.input].is_composite or self.alias is not None:
             return below.of(self.input)
-        part = below.only_part(self.input)
+        part = only_part(below.graph, self.input)
         if part is not None:
             return below.of_part(self.input, part)
         return Columns({key.name: below.key(self.input, key) for key in self.partitioning.keys})
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         """Ask for what is assigned, or for all that it takes over."""
         for assign in self.assign:
             columns.want_expression(self.input, self.alias, assign.value, self.partitioning)
         if self.assign:
             return
-        part = None if self.alias is not None else columns.only_part(self.input)
+        part = None if self.alias is not None else only_part(columns.graph, self.input)
         if part is not None:
             columns.want(self.input, Attribute(part, "*"))
-        elif columns.is_composite(self.input) and self.alias is None:
+        elif columns.graph[self.input].is_composite and self.alias is None:
             columns.want_keys(self.input, self.partitioning)
         else:
             columns.want(self.input, EVERYTHING)
 
-    def _reader(self, below: ColumnReader) -> Callable[[Attribute], Type | None]:
+    def _reader(self, below: GraphColumns) -> Callable[[Attribute], Type | None]:
         return lambda attribute: below.read(self.input, self.alias, self.partitioning, attribute)
 
     def traced(self, name: str, tracer: KeyTracer) -> Key | None:
@@ -102,36 +99,18 @@ class Derive(Operator):
     def made_type(self) -> str | None:
         return self.event_type
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         for case in self.cases:
             case.request(columns)
 
-    def columns(self, below: ColumnReader) -> Columns:
+    def columns(self, below: GraphColumns) -> Columns:
         found = Columns()
         for case in self.cases:
             found = found.joined(case.columns(below))
         return found
 
-    @property
-    def together(self) -> tuple[Key, ...] | None:
-        return None
-
     def traced(self, name: str, tracer: KeyTracer) -> Iterable[Key | None]:
         return [case.traced(name, tracer) for case in self.cases]
-
-    def spatial_reach(self, below: Callable[[str], SpatialReach | None]) -> SpatialReach | None:
-        return widest(map(below, self.inputs))
-
-    @property
-    def is_monotone(self) -> bool:
-        return True
-
-    def rate(self, below: Mapping[str, float], rates: Mapping[str, float]) -> float:
-        return sum(below[name] for name in self.inputs)
-
-    def finds_nothing_without(self, streams: Collection[str]) -> bool:
-        # A definition without cases has its events from elsewhere.
-        return bool(self.cases) and all(name in streams for name in self.inputs)
 
     @property
     def assigned(self) -> list[tuple[str, tuple[Assign, ...]]]:

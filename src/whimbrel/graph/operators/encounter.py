@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from whimbrel.graph.expressions import SHAPE
 from whimbrel.graph.links import stream
-from whimbrel.graph.operators.base import ColumnRequests, Operator, event_by_event
+from whimbrel.graph.operators.base import Operator, event_by_event
 from whimbrel.graph.operators.motion import AT_ONCE, MOTION, Settling, against_jitter, request_samples
 from whimbrel.graph.policies import Key, Partitioning, SelectionPolicy
 from whimbrel.model.schema import Type
 from whimbrel.model.time import format_duration
+
+if TYPE_CHECKING:
+    from whimbrel.graph.required_columns import RequiredColumns
 
 
 class Meeting(StrEnum):
@@ -83,7 +86,7 @@ class Encounter(Operator):
     between: bool = False
     """Whether the straight ways between samples count, too."""
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         for samples, alias in ((self.input, self.alias), (self.other, self.other_alias)):
             request_samples(columns, self, samples, alias, Partitioning(self.keys))
         if self.verb.reads_shapes:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from whimbrel.graph.costs import Observed, passing
 from whimbrel.graph.expressions import TRUE, Binary, Expr, format_expr
 from whimbrel.graph.links import stream
-from whimbrel.graph.operators.base import (
-    ChangeConditions,
-    ColumnReader,
-    ColumnRequests,
-    Columns,
-    KeyTracer,
-    Operator,
-    SpatialReach,
-)
-from whimbrel.graph.policies import WHOLE, Key
+from whimbrel.graph.operators.base import ChangeConditions, Columns, Operator
+from whimbrel.graph.policies import WHOLE
+
+if TYPE_CHECKING:
+    from whimbrel.graph.required_columns import RequiredColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +28,12 @@ class Filter(Operator):
     input: str = field(metadata=stream())
     condition: Expr
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         columns.want_expression(self.input, None, self.condition, WHOLE)
 
     @property
     def passes_on(self) -> str | None:
         return self.input
-
-    def columns(self, below: ColumnReader) -> Columns:
-        return below.of(self.input)
-
-    @property
-    def together(self) -> tuple[Key, ...] | None:
-        return None
-
-    def traced(self, name: str, tracer: KeyTracer) -> Iterable[Key | None]:
-        return (tracer.trace(self.input, name),)
-
-    def spatial_reach(self, below: Callable[[str], SpatialReach | None]) -> SpatialReach | None:
-        return below(self.input)
-
-    @property
-    def is_monotone(self) -> bool:
-        return True
-
-    def rate(self, below: Mapping[str, float], rates: Mapping[str, float]) -> float:
-        return below[self.input]
 
     def likely_rate(self, below: Mapping[str, float], observed: Observed) -> float:
         return below[self.input] * passing(self.condition)
@@ -74,9 +49,6 @@ class Filter(Operator):
         for other in others:
             first = Binary("and", first, other, at=self.condition.at)
         return replace(self, condition=first)
-
-    def finds_nothing_without(self, streams: Collection[str]) -> bool:
-        return self.input in streams
 
     def words(self) -> list[str]:
         return [format_expr(self.condition)]

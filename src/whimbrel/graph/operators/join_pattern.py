@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.costs import SAME_KEY, Observed, passing
 from whimbrel.graph.expressions import Attribute, Expr, format_expr
 from whimbrel.graph.links import MEMBERS, Link, stream
-from whimbrel.graph.operators.base import ChangeConditions, ColumnRequests, Operator, SpatialReach
+from whimbrel.graph.operators.base import ChangeConditions, Operator, SpatialReach
 from whimbrel.graph.operators.join_distances import pattern_reach
 from whimbrel.graph.operators.join_policy import orders_left, policy_of_pattern, window_names
-from whimbrel.graph.policies import (
-    WHOLE,
-    Consumption,
-    Context,
-    Key,
-    Partitioning,
-    Select,
-    SelectionPolicy,
-)
+from whimbrel.graph.policies import WHOLE, Consumption, Context, Key, Partitioning, Select, SelectionPolicy
 from whimbrel.model.time import END_OF_TIME, SECOND, format_duration
+
+if TYPE_CHECKING:
+    from whimbrel.graph.required_columns import RequiredColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +89,7 @@ class JoinPattern(Operator):
     """Whether the first part is the beginning of this very pattern, found by another match: ids are then made
     of the parts of the beginning one by one, as if it had not been cut off."""
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         absent = (condition for each in self.absent for condition in each.conditions)
         read = [*self.conditions, *absent, *columns.asked_of(self.name)]
         for link in self.links:
@@ -138,6 +133,16 @@ class JoinPattern(Operator):
     @property
     def anchor(self) -> str | None:
         return None if self.consumption.kind == "none" else "uses events up"
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether each part ends before the next one begins."""
+        ordered = {(order.first, order.second) for order in self.orders if order.gap is None}
+        return ordered >= {(part, part + 1) for part in range(len(self.parts) - 1)}
+
+    @property
+    def ignores_ties(self) -> bool:
+        return self.is_free and self.is_chain
 
     @property
     def together(self) -> tuple[Key, ...] | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from whimbrel.graph.expressions import GROUP, Attribute
 from whimbrel.graph.links import MEMBERS, stream
-from whimbrel.graph.operators.base import ColumnRequests, Operator, SpatialReach, widest
-from whimbrel.graph.policies import WHOLE, Key
+from whimbrel.graph.operators.base import Operator
+from whimbrel.graph.policies import WHOLE
+
+if TYPE_CHECKING:
+    from whimbrel.graph.required_columns import RequiredColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Merge(Operator):
 
     branches: tuple[Branch, ...] = field(metadata=MEMBERS)
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         for need in columns.asked_of(self.name):
             for branch in self.branches:
                 if not isinstance(need, Attribute):
@@ -46,20 +48,3 @@ class Merge(Operator):
     @property
     def knows_groups(self) -> bool:
         return False
-
-    @property
-    def together(self) -> tuple[Key, ...] | None:
-        return None
-
-    def spatial_reach(self, below: Callable[[str], SpatialReach | None]) -> SpatialReach | None:
-        return widest(map(below, self.inputs))
-
-    @property
-    def is_monotone(self) -> bool:
-        return True
-
-    def rate(self, below: Mapping[str, float], rates: Mapping[str, float]) -> float:
-        return sum(below[name] for name in self.inputs)
-
-    def finds_nothing_without(self, streams: Collection[str]) -> bool:
-        return all(name in streams for name in self.inputs)

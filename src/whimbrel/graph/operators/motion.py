@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.links import stream
-from whimbrel.graph.operators.base import ColumnRequests, Operator
+from whimbrel.graph.operators.base import Operator
 from whimbrel.graph.policies import WHOLE, Partitioning
 from whimbrel.model.schema import Type
 from whimbrel.model.time import format_duration
 
 if TYPE_CHECKING:
     from whimbrel.graph.operators.encounter import Encounter
+    from whimbrel.graph.required_columns import RequiredColumns
 
 MOTION = "motion"
 """The part name under which what is known of a motion is read, as in `motion.region`."""
@@ -114,7 +115,7 @@ class Motion(Operator):
     """Whether the straight line between two samples counts, too."""
     partitioning: Partitioning = WHOLE
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         request_samples(columns, self, self.input, self.alias, self.partitioning)
 
     @property
@@ -144,7 +145,7 @@ class Motion(Operator):
 
 
 def request_samples(
-    columns: ColumnRequests,
+    columns: RequiredColumns,
     op: Motion | Encounter,
     samples: str,
     alias: str,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from whimbrel.graph.expressions import Call, PartRef
 from whimbrel.graph.links import stream
-from whimbrel.graph.operators.base import EVENT_BY_EVENT, ONE_INSTANT, ColumnRequests, Operator, distinct
+from whimbrel.graph.operators.base import EVENT_BY_EVENT, ONE_INSTANT, Operator, distinct
 from whimbrel.graph.policies import (
     INFINITE,
     WHOLE,
@@ -20,6 +20,9 @@ from whimbrel.graph.policies import (
     SelectionWindow,
 )
 from whimbrel.model.time import END_OF_TIME, format_duration
+
+if TYPE_CHECKING:
+    from whimbrel.graph.required_columns import RequiredColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Repeat(Operator):
     until: str | None = field(default=None, metadata=stream("until", alias=""))
     partitioning: Partitioning = WHOLE
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         for name in self.inputs:
             columns.want_keys(name, self.partitioning)
         calls = [need for need in columns.asked_of(self.name) if isinstance(need, Call)]

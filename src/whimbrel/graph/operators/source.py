@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from whimbrel.graph.operators.base import (
-    ColumnReader,
-    ColumnRequests,
-    Columns,
-    KeyTracer,
-    Operator,
-    SpatialReach,
-    event_by_event,
-)
+from whimbrel.graph.operators.base import Columns, Operator, SpatialReach, event_by_event
 from whimbrel.graph.policies import Key, SelectionPolicy
 from whimbrel.model.schema import EventSchema
 from whimbrel.model.time import TIME_POINT, instant, time_point, written_time_point
+
+if TYPE_CHECKING:
+    from whimbrel.graph.columns import GraphColumns
+    from whimbrel.graph.sharding import KeyTracer
 
 SOURCE = Key("source", "source")
 _NOT_KEYS = frozenset({"start", "end", "timestamp", "duration", "x", "y", "lon", "lat", "id"})
@@ -37,6 +33,7 @@ class Source(Operator):
 
     word: ClassVar[str] = "source"
     brackets: ClassVar[tuple[str, str]] = ("([", "])")
+    looks_at_each: ClassVar[bool] = True
     may_be_merged: ClassVar[bool] = True
 
     event_type: str
@@ -46,27 +43,16 @@ class Source(Operator):
     def made_type(self) -> str | None:
         return self.event_type
 
-    def columns(self, below: ColumnReader) -> Columns:
+    def columns(self, below: GraphColumns) -> Columns:
         if self.schema is None:
             return Columns(dict(below.events), (self.event_type,))
         return Columns(dict(self.schema.attributes))
-
-    def request(self, columns: ColumnRequests) -> None:
-        """Ask for nothing: there is no input."""
-
-    @property
-    def together(self) -> tuple[Key, ...] | None:
-        return None
 
     def traced(self, name: str, tracer: KeyTracer) -> Iterable[Key | None]:
         return (key_of(name, self.schema),)
 
     def spatial_reach(self, below: Callable[[str], SpatialReach | None]) -> SpatialReach | None:
         return SpatialReach(0.0, 0.0)
-
-    @property
-    def is_monotone(self) -> bool:
-        return True
 
     def rate(self, below: Mapping[str, float], rates: Mapping[str, float]) -> float:
         return rates.get(self.event_type, 1.0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from typing import Literal as OneOf
 
 from whimbrel.errors import Span
@@ -25,9 +25,12 @@ from whimbrel.graph.expressions import (
     walk,
 )
 from whimbrel.graph.links import MEMBERS, Link, stream
-from whimbrel.graph.operators.base import ColumnRequests, Operator, event_by_event
-from whimbrel.graph.policies import WHOLE, Key, Partitioning, SelectionPolicy
+from whimbrel.graph.operators.base import Operator, event_by_event
+from whimbrel.graph.policies import WHOLE, Partitioning, SelectionPolicy
 from whimbrel.model.time import END_OF_TIME, format_duration
+
+if TYPE_CHECKING:
+    from whimbrel.graph.required_columns import RequiredColumns
 
 RUNS = 100_000
 """How many matches in the making a partition may have, unless the query says otherwise."""
@@ -195,7 +198,7 @@ class StepPattern(Operator):
         """Whether it ends with an absence, which is certain only when time has passed."""
         return self.steps[-1].contiguity is Contiguity.NOT_FOLLOWED_BY
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         names = {step.name: step.test.input for step in self.taken()}
         for stream_name in self.inputs:
             columns.want_keys(stream_name, self.partitioning)
@@ -245,13 +248,9 @@ class TimedOut(Operator):
 
     input: str = field(metadata=stream(alias=""))
 
-    def request(self, columns: ColumnRequests) -> None:
+    def request(self, columns: RequiredColumns) -> None:
         for need in columns.asked_of(self.name):
             columns.want(self.input, need)
-
-    @property
-    def together(self) -> tuple[Key, ...] | None:
-        return None
 
 
 def _attributes_read(exprs: Iterable[Expr]) -> Iterator[Attribute]:

@@ -13,17 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from whimbrel.graph.expressions import (
-    FALSE,
-    TRUE,
-    Binary,
-    Call,
-    Expr,
-    Literal,
-    Unary,
-    conjuncts,
-    transform,
-)
+from whimbrel.graph.expressions import FALSE, TRUE, Binary, Call, Expr, Literal, Unary, conjuncts, transform
 from whimbrel.graph.operators import Filter, Graph, Operator
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.wiring import fixed

@@ -11,16 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from whimbrel.graph.operators import (
-    Derive,
-    DeriveCase,
-    Filter,
-    Graph,
-    JoinPattern,
-    Merge,
-    Operator,
-    Source,
-)
+from whimbrel.graph.operators import Derive, DeriveCase, Filter, Graph, JoinPattern, Merge, Operator, Source
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.wiring import fixed, readers, renamed
 

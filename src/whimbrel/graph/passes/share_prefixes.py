@@ -20,7 +20,6 @@ from whimbrel.graph.expressions import GROUP, PLACE_RELATIONS, Call, Expr, PartR
 from whimbrel.graph.fingerprints import fingerprint, fingerprints
 from whimbrel.graph.operators import Absent, Graph, JoinPattern, Operator, PatternPart
 from whimbrel.graph.passes.share_common_parts import share_common_parts
-from whimbrel.graph.policies import Context, Select
 from whimbrel.graph.wiring import free_name
 from whimbrel.model.time import END_OF_TIME
 
@@ -176,19 +175,14 @@ def _moved(absent: Absent, length: int) -> Absent:
 
 def _is_plain_sequence(match: JoinPattern) -> bool:
     """Tell whether every combination of parts that follow each other counts."""
-    each = all(part.select is Select.EACH for part in match.parts)
     named = [part.alias for part in match.parts if part.alias is not None]
     # Only what goes on from a beginning has a part without a name here, its first.
     whole = len(named) == len(match.parts) - match.continues and len(set(named)) == len(named)
-    chained = {(order.first, order.second) for order in match.orders if order.gap is None}
-    steps = {(part, part + 1) for part in range(len(match.parts) - 1)}
-    free = match.context is Context.EACH and not match.consuming
     keys = {key.name for key in match.partitioning.keys if key.kind != "attribute"}
     return (
-        each
+        match.is_free
         and whole
-        and steps <= chained
-        and free
+        and match.is_chain
         and match.within < END_OF_TIME
         and not (keys & set(match.joins))
     )

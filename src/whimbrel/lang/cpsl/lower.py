@@ -41,7 +41,9 @@ def lower(file: c.CpslFile) -> LoweredCpsl:
 
 def _types(file: c.CpslFile) -> Iterator[str]:
     """Name the event types that a file asks for."""
-    subs = [sub for line in file.subscriptions for sub in (line.body, *(each.sub for each in line.bindings))]
+    subs = [
+        sub for line in file.subscriptions for sub in (line.body, *(binding.sub for binding in line.bindings))
+    ]
     while subs:
         sub = subs.pop()
         subs += c.children(sub)
@@ -110,11 +112,11 @@ class SubscriptionLowering:
         seen.add(id(sub))
         for level in self._branches(sub):
             slots = [*level.slots, *(slot for _, slot in level.absent)]
-            told = [self._provided(slot) for slot in slots]
-            keys = [key for each in told for key in each]
+            provided = [self._provided(slot) for slot in slots]
+            keys = [key for each in provided for key in each]
             self.needed |= {key for key in keys if key.startswith("$") and keys.count(key) > 1}
             for binder, key in self.variables.compared():
-                if binder in keys and key in keys and not any({binder, key} <= each for each in told):
+                if binder in keys and key in keys and not any({binder, key} <= each for each in provided):
                     self.needed |= {binder, key}
             for slot in slots:
                 core = self._core(slot.sub)
@@ -128,13 +130,13 @@ class SubscriptionLowering:
 
     def _note_places(self, level: Level, slot: LevelPart, composite: c.Sub | None) -> None:
         """Note where variables occur, and which of these places are known to be one event."""
-        told = {key[1:] for key in self._provided(slot) if key.startswith("$")}
+        provided = {key[1:] for key in self._provided(slot) if key.startswith("$")}
         core: c.Sub | c.CpslInstant = slot.sub
         while isinstance(core, c.Variable):
-            self.places.note(core, id(level) if core.name in told else id(slot))
+            self.places.note(core, id(level) if core.name in provided else id(slot))
             core, _ = core_of(self.variables.bindings[core.name])
         for inner in self._branches(composite) if composite is not None else ():
-            for name in told:
+            for name in provided:
                 self.places.join(name, id(level), id(inner))
 
     def _provided(self, slot: LevelPart) -> frozenset[Key]:
@@ -173,15 +175,19 @@ class SubscriptionLowering:
         return t.CaseNode(t.PatternNode(None, (either,), at=sub.at), label, at=sub.at)
 
     def _case(self, level: Level, sub: c.Sub, exports: tuple[Key, ...], label: str | None) -> t.CaseNode:
-        told = {id(slot): self._told(slot) for slot in level.slots}
+        descriptions = {id(slot): self._told(slot) for slot in level.slots}
         absent = {id(slot): self._told(slot) for _, slot in level.absent}
-        where = [*level.where, *self._same_events(level, told | absent), *self._compared(level, told, absent)]
+        where = [
+            *level.where,
+            *self._same_events(level, descriptions | absent),
+            *self._compared(level, descriptions, absent),
+        ]
         ordered = chain(level) if len(level.slots) > 1 or level.absent else None
         if ordered is None:
             before = [t.Relation(t.Name(a.name), "before", t.Name(b.name)) for a, b in level.orders]
             where = [*before, *where]
-        pattern = self._pattern(level, ordered, told | absent, sub.at)
-        assign = tuple(self._export(level, told, key) for key in exports)
+        pattern = self._pattern(level, ordered, descriptions | absent, sub.at)
+        assign = tuple(self._export(level, descriptions, key) for key in exports)
         condition = joined("and", where) if where else None
         return t.CaseNode(pattern, label, condition, assign, at=sub.at)
 
@@ -219,13 +225,13 @@ class SubscriptionLowering:
     # What fills a part
 
     def _occurrence(self, slot: LevelPart) -> t.Occurrence:
-        told = self._told(slot)
-        return t.Occurrence(told.type, told.conditions, at=slot.sub.at)
+        description = self._told(slot)
+        return t.Occurrence(description.type, description.conditions, at=slot.sub.at)
 
     def _told(self, slot: LevelPart) -> PartDescription:
-        told = self._events(slot.sub)
-        values = {} if slot.times is not None else told.values
-        return PartDescription(told.type, (*told.conditions, *slot.conditions), values)
+        description = self._events(slot.sub)
+        values = {} if slot.times is not None else description.values
+        return PartDescription(description.type, (*description.conditions, *slot.conditions), values)
 
     def _events(self, sub: c.Sub | c.CpslInstant, variable: str | None = None) -> PartDescription:
         """Tell which events a subscription without tests around it stands for."""
@@ -244,9 +250,9 @@ class SubscriptionLowering:
 
     def _variable(self, name: str) -> PartDescription:
         core, conditions = core_of(self.variables.bindings[name])
-        told = self._events(core, name)
-        values = {**told.values, f"${name}": lambda read: read("id")}
-        return PartDescription(told.type, (*told.conditions, *conditions), values)
+        description = self._events(core, name)
+        values = {**description.values, f"${name}": lambda read: read("id")}
+        return PartDescription(description.type, (*description.conditions, *conditions), values)
 
     def _primitive(self, sub: c.Primitive) -> PartDescription:
         kind, conditions = type_and_conditions(sub)

@@ -79,13 +79,13 @@ def occurrence_type(name: str | None, at: Span | None = None) -> tuple[str, tupl
 
 def uses(primitive: c.Primitive) -> list[Use]:
     """List the predicates that read a variable, in the order in which they are written."""
-    found = []
+    comparisons = []
     for predicate in primitive.predicates:
         for test in predicate.alternatives[0]:
             use = _use(predicate.kind, test)
             if use is not None:
-                found.append(use)
-    return found
+                comparisons.append(use)
+    return comparisons
 
 
 def number(value: int | float) -> t.Expression:

@@ -80,10 +80,10 @@ class RaisedTests:
             case t.Apply("intersects" | "same_place" as name, (t.Name("this"), other)):
                 place = self.region_of(_shape(other))
                 return lambda sub: c.CpslRelation(_RELATIONS[name], place, sub)
-        found = distance_of(node)
-        if found is None or found[0][0] != t.Name("this"):
+        distance = distance_of(node)
+        if distance is None or distance[0][0] != t.Name("this"):
             return None
-        where, sign, length = self._place(found[0][1]), found[1], found[2]
+        where, sign, length = self._place(distance[0][1]), distance[1], distance[2]
         return lambda sub: c.Distance(where, sign, length, sub)
 
     def _place(self, node: t.Expression) -> c.CpslRegion | c.CpslPoint:

@@ -42,8 +42,8 @@ class Separators:
         """Tell every `;` and `,` apart among the tokens; those that only end a variable are left out."""
         tokens = list(stream)
         roles = _Roles(tokens).tell()
-        for place, token in enumerate(tokens):
-            role = roles.get(place, token.type)
+        for number, token in enumerate(tokens):
+            role = roles.get(number, token.type)
             if role is not None:
                 yield token if role == token.type else token.update(type=role)
 
@@ -57,15 +57,15 @@ class _Roles:
         self.groups = [_Group()]
 
     def tell(self) -> dict[int, str | None]:
-        for place, token in enumerate(self.tokens):
+        for number, token in enumerate(self.tokens):
             if token.type in _OPENING:
-                self.groups.append(_Group(self._operator(place)))
+                self.groups.append(_Group(self._operator(number)))
             elif token.type in _CLOSING and len(self.groups) > 1:
-                self._close(place)
+                self._close(number)
             elif token.type == "SEMICOLON":
-                self._semicolon(place)
+                self._semicolon(number)
             elif token.type == "COMMA":
-                self._comma(place)
+                self._comma(number)
             elif token.type == "_NL":
                 self._end_line()
         self._end_line()

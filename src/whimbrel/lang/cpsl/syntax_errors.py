@@ -78,10 +78,10 @@ def _odd_token(error: UnexpectedToken, text: str) -> QuerySyntaxError:
 
 def _line_ends(text: str, at: Span, expected: set[str]) -> QuerySyntaxError:
     line = text.split("\n")[at.line - 1].rstrip() if at.line <= text.count("\n") + 1 else ""
-    place = Span(at.line, len(line) + 1, at.line, len(line) + 2)
+    end = Span(at.line, len(line) + 1, at.line, len(line) + 2)
     if line.count("(") > line.count(")") and expected & {"RPAR", "RSQB"}:
-        return QuerySyntaxError("a '(' is not closed", place, "a subscription ends with its line; add ')'")
-    return QuerySyntaxError("the line ends too early", place, _fitting(expected))
+        return QuerySyntaxError("a '(' is not closed", end, "a subscription ends with its line; add ')'")
+    return QuerySyntaxError("the line ends too early", end, _fitting(expected))
 
 
 def _end_of(text: str) -> Span:

@@ -280,20 +280,20 @@ class CpslFile(CpslNode):
 
 def children(sub: Sub) -> tuple[Sub, ...]:
     """List the subscriptions directly inside one, in the order in which they are written."""
-    found: tuple[Sub | CpslInstant | Amount | CpslRegion | CpslPoint, ...]
+    inner: tuple[Sub | CpslInstant | Amount | CpslRegion | CpslPoint, ...]
     match sub:
         case Timed(_, first, second, of):
-            found = (first, second, of)
+            inner = (first, second, of)
         case Concurrent(other, of):
-            found = (other, of)
+            inner = (other, of)
         case CpslRelation(_, place, of) | Distance(place, _, _, of):
-            found = (place, of)
+            inner = (place, of)
         case Inside(_, of) | Successive(_, of) | Recurring(_, of) | CpslGroups(_, _, _, of):
-            found = (of,)
+            inner = (of,)
         case All(parts) | Any(parts):
-            found = parts
+            inner = parts
         case _:
-            found = ()
+            inner = ()
     return tuple(
-        each for each in found if not isinstance(each, CpslInstant | Amount | CpslRegion | CpslPoint)
+        each for each in inner if not isinstance(each, CpslInstant | Amount | CpslRegion | CpslPoint)
     )

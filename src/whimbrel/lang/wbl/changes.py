@@ -46,7 +46,7 @@ class ChangeLowering:
 
     def lower(self, keys: dict[str, Key]) -> str:
         """Add the operator and all that it reads; name the stream of what is found."""
-        made = Change(
+        change = Change(
             self.mover.free_name("change"),
             self.mover.samples(self.leaf, keys),
             self.leaf.name,
@@ -59,7 +59,7 @@ class ChangeLowering:
             ),
             Partitioning(tuple(keys.values())),
         )
-        return self.mover.operators.add(made)
+        return self.mover.operators.add(change)
 
     def known(self) -> list[t.Assignment]:
         """Assign what is known of a change: the values before and after it."""
@@ -83,7 +83,7 @@ class ChangeLowering:
         """Write what the phrase asks for as conditions; what does not fit the attribute is refused there."""
         before, after = (each.value for each in self.known())
         changed: t.Expression = t.Infix("-", after, before, at=before.at)
-        found: list[t.Expression] = []
+        conditions: list[t.Expression] = []
         for word, what, operator in (
             ("from", before, "="),
             ("to", after, "="),
@@ -91,8 +91,8 @@ class ChangeLowering:
         ):
             value = self.details.value(word)
             if value is not None:
-                found.append(t.Compare((what, value), (operator,), at=value.at))
-        return found if self.mover.case.where is None else [*found, self.mover.case.where]
+                conditions.append(t.Compare((what, value), (operator,), at=value.at))
+        return conditions if self.mover.case.where is None else [*conditions, self.mover.case.where]
 
 
 def _attribute(phrase: t.MotionNode) -> str:

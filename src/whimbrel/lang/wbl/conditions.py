@@ -85,14 +85,14 @@ def without_group(condition: Expr, part: str, keys: dict[str, Key]) -> Expr:
 
 
 def _place_absent(condition: Expr, parts: list[PartName]) -> bool:
-    found = {id(slot): slot for part in parts for slot in _absent_slots(part)}
-    if not found:
+    slots = {id(slot): slot for part in parts for slot in _absent_slots(part)}
+    if not slots:
         return False
-    if len(found) > 1:
+    if len(slots) > 1:
         raise QueryError(
             "this condition reads two absent parts", condition.at, "write one condition for each of them"
         )
-    slot = next(iter(found.values()))
+    slot = next(iter(slots.values()))
     if len(parts) == 1 and isinstance(slot.node, Occurring) and GROUP not in parts_of(condition):
         slot.node.conditions.append(condition)
         return True
@@ -128,12 +128,12 @@ def _pushable(part: PartName, condition: Expr) -> bool:
 
 def _innermost(scopes: list[Scope], viewpoint: Scope) -> Joined | None:
     """Find the innermost match around all scopes that lies in no barrier the viewpoint is outside of."""
-    found: Joined | None = None
+    innermost: Joined | None = None
     for level in zip(*(scope.joined for scope in scopes), strict=False):
         if any(joined is not level[0] for joined in level) or not viewpoint.sees(level[0].scope):
             break
-        found = level[0]
-    return found
+        innermost = level[0]
+    return innermost
 
 
 def _same_barriers(one: Scope, two: Scope) -> bool:

@@ -560,7 +560,7 @@ def _consumed_parts(consuming: Sequence[t.Consuming], bound: BoundPattern) -> tu
     slots = _slots_by_name(bound)
     if any(item.name == "all" and "all" not in bound.parts for item in consuming):
         return tuple(range(len(bound.root.slots))) if isinstance(bound.root, Joined) else ()
-    found: list[int] = []
+    numbers: list[int] = []
     for item in consuming:
         if item.name not in bound.parts:
             raise UnknownNameError("part", item.name, bound.parts, item.at)
@@ -570,18 +570,18 @@ def _consumed_parts(consuming: Sequence[t.Consuming], bound: BoundPattern) -> tu
                 item.at,
                 "only whole parts that occur are consumed; write 'consuming all' for every one",
             )
-        found.append(slots[item.name])
-    return tuple(dict.fromkeys(found)) if isinstance(bound.root, Joined) else ()
+        numbers.append(slots[item.name])
+    return tuple(dict.fromkeys(numbers)) if isinstance(bound.root, Joined) else ()
 
 
 def _slots_by_name(bound: BoundPattern) -> dict[str, int]:
     root = bound.root
     nodes = [slot.node for slot in root.slots] if isinstance(root, Joined) else [root]
-    found: dict[str, int] = {}
+    slots: dict[str, int] = {}
     for index, node in enumerate(nodes):
         if not isinstance(node, Joined) and node.name is not None:
-            found[node.name] = index
+            slots[node.name] = index
         elif not isinstance(node, Joined | Occurring | Repeated):
             # Whichever branch came is the event of this part.
-            found.update((branch.name, index) for branch in node.branches if isinstance(branch, Occurring))
-    return found
+            slots.update((branch.name, index) for branch in node.branches if isinstance(branch, Occurring))
+    return slots

@@ -161,15 +161,15 @@ class Emitter:
         )
 
     def _absent(self, node: Joined) -> tuple[Absent, ...]:
-        found = []
+        absents = []
         for slot in node.absent:
             stream = self._inner(slot.node)
-            found.append(
+            absents.append(
                 Absent(
                     stream.name, stream.alias, slot.after, slot.before, slot.duration, tuple(slot.conditions)
                 )
             )
-        return tuple(found)
+        return tuple(absents)
 
     # Bounds
 

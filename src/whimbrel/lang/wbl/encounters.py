@@ -91,7 +91,7 @@ class EncounterLowering:
         """Add the operator and all that it reads; give the stream of what is found."""
         one, other = self.leaves
         near, margin = self._near()
-        made = Encounter(
+        encounter = Encounter(
             self.mover.free_name("encounter"),
             self.mover.samples(one, keys),
             one.name,
@@ -108,7 +108,7 @@ class EncounterLowering:
             self.details.accuracy(one.info, other.info),
             self.details.between(by_default=self.verb is Meeting.CROSSES),
         )
-        return self.mover.chosen(made, WHOLE, self.names(keys))
+        return self.mover.chosen(encounter, WHOLE, self.names(keys))
 
     def names(self, keys: dict[str, Key]) -> VisibleNames:
         """List the names that conditions and assignments may use."""

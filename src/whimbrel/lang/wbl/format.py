@@ -91,7 +91,7 @@ def _starts(pieces: tuple[PrintedText, ...]) -> list[tuple[int, int]]:
 def _comments(text: str) -> list[Comment]:
     lines = text.split("\n")
     offsets = list(accumulate((len(line) + 1 for line in lines), initial=0))
-    found = []
+    comments = []
     for match in _TOKENS.finditer(text):
         if match["comment"] is None:
             continue
@@ -99,8 +99,8 @@ def _comments(text: str) -> list[Comment]:
         column = match.start() - offsets[line - 1] + 1
         alone = not lines[line - 1][: column - 1].strip(" \t\f\r\ufeff\u00a0;")
         gap = line < len(lines) and not lines[line].strip()
-        found.append(Comment(line, column, _tidy(match["comment"]), alone, gap))
-    return found
+        comments.append(Comment(line, column, _tidy(match["comment"]), alone, gap))
+    return comments
 
 
 def _tidy(comment: str) -> str:

@@ -78,18 +78,18 @@ class Declarations:
         coordinates = _coordinates(
             [item for item in file.statements if isinstance(item, t.CoordinatesStatement)]
         )
-        found = cls(params, NamedRegions(params, coordinates, folder=folder), coordinates)
+        declarations = cls(params, NamedRegions(params, coordinates, folder=folder), coordinates)
         for statement in file.statements:
             match statement:
                 case t.EventNode():
-                    found._add_event(statement)
+                    declarations._add_event(statement)
                 case t.RegionNode():
-                    found.regions.declare(statement)
+                    declarations.regions.declare(statement)
                 case t.Definition(name):
-                    found._add_definition(name, statement)
+                    declarations._add_definition(name, statement)
                 case t.SubscriptionNode():
-                    found._add_definition(subscription_name(statement), statement)
-        return found
+                    declarations._add_definition(subscription_name(statement), statement)
+        return declarations
 
     def _add_event(self, statement: t.EventNode) -> None:
         self._refuse_known(statement.name, statement.at)
@@ -110,7 +110,7 @@ class Declarations:
 
     def _columns(self, statement: t.EventNode, attributes: Mapping[str, Type]) -> dict[str, Columns]:
         """Read which columns an event is made of; all events of an input share its columns."""
-        found: dict[str, Columns] = {}
+        columns: dict[str, Columns] = {}
         for item in statement.columns:
             column = item.columns if len(item.columns) > 1 else item.columns[0]
             if item.name not in RESERVED_COLUMNS and item.name not in attributes:
@@ -125,16 +125,16 @@ class Declarations:
                     item.at,
                     f"only {', '.join(MADE_OF_SEVERAL)} may be: 'time = date + clock'",
                 )
-            others = [found, *(schema.columns for schema in self.events.values())]
-            known = next((each[item.name] for each in others if item.name in each), column)
-            if item.name in found or known != column:
+            others = [columns, *(schema.columns for schema in self.events.values())]
+            known = next((other[item.name] for other in others if item.name in other), column)
+            if item.name in columns or known != column:
                 raise QueryError(
                     f"{item.name!r} is taken from {shown(known)} already",
                     item.at,
                     "events of all types share the columns of an input: say it once, or the same again",
                 )
-            found[item.name] = column
-        return found
+            columns[item.name] = column
+        return columns
 
     def _add_definition(self, name: str, statement: t.Definition | t.SubscriptionNode) -> None:
         self._refuse_known(name, statement.at)
@@ -252,8 +252,8 @@ class FileLowering:
         known = [*self.declared.events, *self.declared.definitions] if self.declared.events else []
         near = get_close_matches(name, known, n=1, cutoff=0.8)
         if near:
-            place = f"{at}: " if at else ""
-            self.scope.warnings.append(f"{place}no event is named {name!r}; did you mean {near[0]!r}?")
+            where = f"{at}: " if at else ""
+            self.scope.warnings.append(f"{where}no event is named {name!r}; did you mean {near[0]!r}?")
 
     def _stream(self, name: str) -> str:
         if name.startswith(TIME_POINT):

@@ -62,7 +62,7 @@ class MotionLowering:
 
     def lower(self, keys: dict[str, Key]) -> str:
         """Add the operator and all that it reads; give the stream of what is found."""
-        made = Motion(
+        motion = Motion(
             self.mover.free_name("motion"),
             self.mover.samples(self.leaf, keys),
             self.leaf.name,
@@ -78,7 +78,9 @@ class MotionLowering:
             between=self.details.between(by_default=self.verb is Verb.CROSSES),
             partitioning=Partitioning(tuple(keys.values())),
         )
-        return self.mover.chosen(made, made.partitioning, VisibleNames(self.mover.scope, self.parts, keys))
+        return self.mover.chosen(
+            motion, motion.partitioning, VisibleNames(self.mover.scope, self.parts, keys)
+        )
 
     def known(self) -> list[t.Assignment]:
         """Assign what is known of the motion."""

@@ -86,8 +86,8 @@ def make_pattern(items: Sequence[Any], at: Span | None) -> PatternNode:
         signs = [" ".join(str(sign).split()) for sign in items[1::2]]
         parts = (parts[0], *(replace(p, follows=s) for p, s in zip(parts[1:], signs, strict=True)))
     bounds = [None if bound is None else bound.value for bound in (within, gaps)]
-    made = PatternNode(connective, parts, *bounds, at=at)
-    return _simplified(made)
+    pattern = PatternNode(connective, parts, *bounds, at=at)
+    return _simplified(pattern)
 
 
 def _with_window(raw: RawPart) -> RawPart:

@@ -345,8 +345,8 @@ class VisibleNames:
             return name
         near = [known for known in self.parts if _one_letter_apart(name, known)]
         if self.lenient and len(near) == 1:
-            place = f"{at}: " if at else ""
-            self.scope.warnings.append(f"{place}no part is named {name!r}; read as {near[0]!r}")
+            where = f"{at}: " if at else ""
+            self.scope.warnings.append(f"{where}no part is named {name!r}; read as {near[0]!r}")
             return near[0]
         for part in self.parts.values():
             if any(leaf.occurrence.type == name for leaf in part.leaves):
@@ -375,15 +375,15 @@ class VisibleNames:
             return
         if self.own is not None and part == self.own.name:
             return
-        found = self.parts[part]
+        visible = self.parts[part]
         viewpoint = self.own.scope if self.own is not None else Scope()
-        if found.barrier_seen_from(viewpoint, "absent") and (self.own is not None or self.assigning):
+        if visible.barrier_seen_from(viewpoint, "absent") and (self.own is not None or self.assigning):
             raise QueryError(
                 f"{part!r} does not occur, so it has no values",
                 at,
                 "only its own conditions and 'where' can read an absent part",
             )
-        repeated = found.barrier_seen_from(viewpoint, "repeat") is not None
+        repeated = visible.barrier_seen_from(viewpoint, "repeat") is not None
         if repeated and self.inside is None and self.place is ExpressionSite.PLAIN:
             raise QueryError(
                 f"{part!r} stands for several events",

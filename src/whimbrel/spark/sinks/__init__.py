@@ -192,8 +192,8 @@ def _table(spec: Spec, _form: DetectionForm) -> Sink:
 
 def _kafka(spec: Spec, form: DetectionForm) -> Sink:
     spec.check_options((), prefix="kafka.")
-    place = address(spec)
-    return KafkaSink(place.servers, place.topic, dict(spec.options), form)
+    broker = address(spec)
+    return KafkaSink(broker.servers, broker.topic, dict(spec.options), form)
 
 
 def _webhook(spec: Spec, form: DetectionForm) -> Sink:

@@ -69,7 +69,7 @@ class FolderSink:
         return Path(self.path) / f"batch-{batch_id:012d}.{_ENDINGS[self.format]}"
 
     def _check(self, folder: Path, batch_id: int) -> None:
-        numbers = [int(found[1]) for entry in os.scandir(folder) if (found := _NAME.fullmatch(entry.name))]
+        numbers = [int(match[1]) for entry in os.scandir(folder) if (match := _NAME.fullmatch(entry.name))]
         if numbers and max(numbers) > batch_id:
             raise DataError(
                 f"{folder}: holds micro-batches up to {max(numbers)}, and this is number {batch_id}: the "

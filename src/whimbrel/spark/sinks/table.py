@@ -94,8 +94,8 @@ class TableSink:
         kinds = {field.name: field.dataType for field in table.schema.fields}
         if not isinstance(kinds.get(BATCH), LongType):
             raise DataError(f"table {self.name}: has no column {BATCH!r}, so it was not made by this sink")
-        found = table.agg(fn.max(BATCH)).first()
-        last = found[0] if found else None
+        newest = table.agg(fn.max(BATCH)).first()
+        last = newest[0] if newest else None
         if last is not None and last > batch_id:
             raise DataError(
                 f"table {self.name}: holds micro-batches up to {last}, and this is number {batch_id}: it "

@@ -120,14 +120,14 @@ def _open_folder(spark: SparkSession, spec: Spec, schema: str | StructType | Non
 
 def _open_kafka(spark: SparkSession, spec: Spec, schema: str | StructType | None) -> DataFrame:
     spec.check_options(("schema", "starting", "key", "max_per_batch"), prefix="kafka.")
-    place = address(spec)
+    broker = address(spec)
     options = {name: text for name, text in spec.options.items() if name.startswith("kafka.")}
     if "max_per_batch" in spec.options:
         options["maxOffsetsPerTrigger"] = str(spec.whole("max_per_batch", 1))
     return read_kafka(
         spark,
-        place.servers,
-        place.topic,
+        broker.servers,
+        broker.topic,
         schema=schema,
         starting=spec.options.get("starting", "earliest"),
         key=spec.options.get("key"),
@@ -138,8 +138,8 @@ def _open_kafka(spark: SparkSession, spec: Spec, schema: str | StructType | None
 def _open_mqtt(spark: SparkSession, spec: Spec, schema: str | StructType | None) -> DataFrame:
     known = [name for name in mqtt.OPTIONS if name not in ("host", "port", "topic")]
     spec.check_options([*known, "schema"])
-    place = address(spec)
-    host, _, port = place.servers.partition(":")
+    broker = address(spec)
+    host, _, port = broker.servers.partition(":")
     if port and not port.isdecimal():
         raise spec.fail(f"the port must be a number, not {port!r}")
     if "spool" not in spec.options:
@@ -147,11 +147,11 @@ def _open_mqtt(spark: SparkSession, spec: Spec, schema: str | StructType | None)
             "mqtt needs the option 'spool'", "name a folder that keeps messages until they are processed"
         )
     options = {name: text for name, text in spec.options.items() if name not in ("schema", "spool")}
-    options |= {"username": place.user} if place.user else {}
-    options |= {"password": place.password} if place.password else {}
+    options |= {"username": broker.user} if broker.user else {}
+    options |= {"password": broker.password} if broker.password else {}
     spool = str(Path(spec.options["spool"]).absolute())
     return read_mqtt(
-        spark, host, place.topic, spool=spool, port=int(port or 1883), schema=schema, options=options
+        spark, host, broker.topic, spool=spool, port=int(port or 1883), schema=schema, options=options
     )
 
 

@@ -195,10 +195,10 @@ def _as_timestamps(table: pa.Table, name: str, times: TimeReading) -> pa.Table:
     if pa.types.is_string(kind) and not _say_zones(table[name]):
         return table
     faults = Faults(table.num_rows)
-    made = columns_of.as_instants(name, _whole(table[name]), times, faults)
+    instants = columns_of.as_instants(name, _whole(table[name]), times, faults)
     if faults:
         return table
-    return table.set_column(table.schema.names.index(name), name, made.view(columns_of.INSTANT))
+    return table.set_column(table.schema.names.index(name), name, instants.view(columns_of.INSTANT))
 
 
 def _say_zones(texts: pa.ChunkedArray) -> bool:
@@ -220,10 +220,10 @@ def _usable(piece: ReadBatch) -> list[pa.RecordBatch]:
         name: _column(name, column, said or None)
         for name, column in zip(piece.batch.schema.names, piece.batch.columns, strict=True)
     }
-    made = [pa.RecordBatch.from_pydict(columns)] if columns else []
+    batches = [pa.RecordBatch.from_pydict(columns)] if columns else []
     if piece.rejected is not None and piece.rejected.num_rows:
-        made.append(pa.RecordBatch.from_pydict({RAW: piece.rejected.column("event")}))
-    return made
+        batches.append(pa.RecordBatch.from_pydict({RAW: piece.rejected.column("event")}))
+    return batches
 
 
 def _column(name: str, column: pa.Array, said: str | None) -> pa.Array:
@@ -234,29 +234,31 @@ def _column(name: str, column: pa.Array, said: str | None) -> pa.Array:
         return plain.cast(pa.string())  # a time of day, which may be a part of a time
     if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
         # Whoever reads the stream knows which zone is meant.
-        made = columns_of.as_instants(name, plain, columns_of.MICROSECONDS, faults).view(NAIVE)
+        values = columns_of.as_instants(name, plain, columns_of.MICROSECONDS, faults).view(NAIVE)
     elif name in _TIMES:
         is_instant = pa.types.is_temporal(kind) or (said and pa.types.is_integer(kind))
         if not is_instant:
             return plain
-        made = columns_of.as_instants(name, plain, TimeReading(said or "us"), faults).view(columns_of.INSTANT)
+        values = columns_of.as_instants(name, plain, TimeReading(said or "us"), faults).view(
+            columns_of.INSTANT
+        )
     elif name in _NUMBERS:
         return plain if pa.types.is_string(plain.type) else columns_of.as_numbers(name, plain, faults)
     elif pa.types.is_binary(plain.type):
         return plain
     else:
-        made = columns_of.decoded(columns_of.natural(name, plain, faults))
-    return columns_of.with_nulls(made, faults.bad()) if faults else made
+        values = columns_of.decoded(columns_of.natural(name, plain, faults))
+    return columns_of.with_nulls(values, faults.bad()) if faults else values
 
 
 def _kinds(batches: list[pa.RecordBatch]) -> dict[str, pa.DataType]:
     """Find one type for each column; text holds what different files write in different types."""
-    found: dict[str, set[pa.DataType]] = {}
+    kinds_of: dict[str, set[pa.DataType]] = {}
     for batch in batches:
         for column in batch.schema:
-            found.setdefault(column.name, set()).add(column.type)
+            kinds_of.setdefault(column.name, set()).add(column.type)
     kinds = {}
-    for name, types in found.items():
+    for name, types in kinds_of.items():
         types.discard(pa.null())
         numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in types)
         wide = pa.float64() if numbers and types else pa.string()
@@ -321,9 +323,9 @@ def _instants(column: pa.Array, name: str, times: TimeReading) -> Instants:
     """Return times in microseconds; a row without a readable one stays with the row before it."""
     faults = Faults(len(column))
     column = columns_of.as_one_text(name, column, times)
-    made = columns_of.as_instants(name, column, times, faults)
-    missing = columns_of.nulls_of(made) | (faults.bad() if faults else False)
-    values = columns_of.values_of(made, "i8")
+    instants = columns_of.as_instants(name, column, times, faults)
+    missing = columns_of.nulls_of(instants) | (faults.bad() if faults else False)
+    values = columns_of.values_of(instants, "i8")
     if not missing.any():
         return values
     if missing.all():

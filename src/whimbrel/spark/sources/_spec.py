@@ -86,14 +86,14 @@ def parse_spec(text: str, kinds: Mapping[str, str], options_after: str = "?") ->
         hint = did_you_mean(kind, kinds) if colon else None
         near = f"{hint} " if hint and hint.startswith("did you mean") else ""
         raise DataError(f"{text}: this names no kind of source or sink; {near}write one of: {shown}")
-    place, _, query = rest.partition("#" if kind == "webhook" else options_after)
+    target, _, query = rest.partition("#" if kind == "webhook" else options_after)
     pairs = parse_qsl(query, keep_blank_values=True)
     named = dict(pairs)
-    spec = Spec(text, kind, place, named)
+    spec = Spec(text, kind, target, named)
     if len(named) != len(pairs):
         twice = next(name for name, _ in pairs if [other for other, _ in pairs].count(name) > 1)
         raise spec.fail(f"option {twice!r} is given twice")
-    if not place.strip("/") and kind != "console":
+    if not target.strip("/") and kind != "console":
         raise spec.fail(f"nothing follows {kind!r}", f"write it like {kinds[kind]}")
     return spec
 

@@ -71,14 +71,14 @@ def read_folder(
         if name.lower() not in {each.lower() for each in OPTIONS}:
             raise DataError(f"a folder of files has no option {name!r}; {did_you_mean(name, OPTIONS)}")
     target, said = (_declared(read_schema(spark, schema)), None) if schema else _found(path, format)
-    made = target.spark_schema(line_field(path, said))
-    check_case(spark, made.names)
+    schema_read = target.spark_schema(line_field(path, said))
+    check_case(spark, schema_read.names)
     is_local = "://" not in path or path.startswith("file:")
     finding = spark.readStream.format("binaryFile").schema(_FILES).options(**(options or {}))
     files = finding.load(path).where("length > 0")
     # What a file holds is brought here by Spark only where it cannot be opened.
     wanted = files.select("path") if is_local else files.select("path", "content")
-    return wanted.mapInArrow(_reading(target, format), made)
+    return wanted.mapInArrow(_reading(target, format), schema_read)
 
 
 def _declared(schema: sql.StructType) -> CommonColumns:

@@ -1,9 +1,9 @@
 """Events from an MQTT broker, at least once, through crashes of either side.
 
 Registered as `whimbrel-mqtt`. MQTT has no offsets: a message that is acknowledged is gone. So the driver
-keeps a session on the broker that outlives it, writes what comes to a spool on its disk, and acknowledges
-a message only when it is there. Offsets are numbers of messages in the spool. Tasks carry their messages
-themselves, so that workers need neither the broker nor the spool.
+keeps a session on the broker that outlives it, writes what comes to a message log on its disk, and confirms
+a message only when it is there. Offsets are numbers of messages in the log. Tasks carry their messages
+themselves, so that workers need neither the broker nor the log.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class MqttSource(DataSource):
 
 
 class MqttReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Read the messages of a spool, which a link to the broker fills meanwhile."""
+    """Read the messages of a log, which a link to the broker fills meanwhile."""
 
     def __init__(self, settings: MqttOptions) -> None:
         # Spark also makes readers that it only sends to workers, so nothing is opened here.
@@ -215,7 +215,7 @@ class MqttReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._settings.rows_per_batch)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        # Not known yet: where to go on from, and so what the spool must hold. See latestOffset.
+        # Not known yet: where to go on from, and so what the log must hold. See latestOffset.
         self._target = -1
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
@@ -259,7 +259,7 @@ def _rows(limit: ReadLimit) -> int:
 
 
 class BrokerLink:
-    """A connection to the broker that fills a spool; acknowledges what is on the disk, and nothing else.
+    """Connects to the broker and fills a message log; acknowledges what is on the disk, and nothing else.
 
     Messages wait in a queue for a thread that writes all that have gathered with one sync. Beyond
     `max_buffered` messages that Spark has not processed, acknowledgements are held back: the broker then

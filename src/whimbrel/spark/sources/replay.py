@@ -99,10 +99,10 @@ def _told(how: ReadSettings) -> dict[str, str | None]:
     """Write the settings that tell about times as options."""
     Reading.of(**how)  # refuses what makes no sense
     names = ("time_unit", "time_format", "time_zone")
-    told: dict[str, str | None] = {name: cast("str | None", how.get(name)) for name in names}
-    told["columns"] = json.dumps(dict(columns)) if (columns := how.get("columns")) else None
-    told["day_first"] = None if how.get("day_first") is None else str(how["day_first"]).lower()
-    return told
+    texts: dict[str, str | None] = {name: cast("str | None", how.get(name)) for name in names}
+    texts["columns"] = json.dumps(dict(columns)) if (columns := how.get("columns")) else None
+    texts["day_first"] = None if how.get("day_first") is None else str(how["day_first"]).lower()
+    return texts
 
 
 @dataclass(frozen=True)
