@@ -17,7 +17,7 @@ from whimbrel.graph.expressions import Attribute, Expr
 
 SMALL = 16_384
 """Neighbouring chunks up to this many rows are merged, so that single events do not pile up as chunks."""
-MERGED = 8
+MERGED = 32
 """How many chunks are merged at once."""
 
 
@@ -246,11 +246,13 @@ class RowStore:
                 yield self.chunks[number], rows[at] - self.chunks[number].first, at
 
     def _located_in_order(self, rows: Int64Array) -> Iterable[tuple[Chunk, Int64Array, slice]]:
-        inner = np.searchsorted(rows, [chunk.first for chunk in self.chunks[1:]]).tolist()
-        bounds = [0, *inner, len(rows)]
-        for chunk, begin, stop in zip(self.chunks, bounds, bounds[1:], strict=False):
-            if stop > begin:
-                yield chunk, rows[begin:stop] - chunk.first, slice(begin, stop)
+        owners = np.searchsorted([chunk.first for chunk in self.chunks], rows, side="right") - 1
+        begin = 0
+        while begin < len(rows):  # once for each chunk that has any, of which there may be few
+            chunk = self.chunks[owners[begin]]
+            stop = int(np.searchsorted(owners, owners[begin], side="right"))
+            yield chunk, rows[begin:stop] - chunk.first, slice(begin, stop)
+            begin = stop
 
     def _reassemble(self, pieces: list[Column], rows: Int64Array) -> Column:
         if not pieces:
