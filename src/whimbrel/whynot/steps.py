@@ -21,9 +21,8 @@ from whimbrel.engine.reduce import Segments, reduce
 from whimbrel.engine.streams import ExecutionContext, RowsFrame
 from whimbrel.engine.values import Column, nothing
 from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, PartRef, conjuncts, parts_of
-from whimbrel.graph.functions import Function
 from whimbrel.graph.operators.step_pattern import Contiguity, Element, PatternStep, StepPattern, StepTest
-from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.schema import Type
 from whimbrel.model.time import format_duration
 from whimbrel.whynot.asking import EngineView, EventGroups
 from whimbrel.whynot.candidates import wider
@@ -51,14 +50,6 @@ class Candidate:
     event: RowsFrame
     taken: Mapping[str, RowsFrame]
 
-    @property
-    def functions(self) -> Mapping[str, Function]:
-        return self.context.functions
-
-    @property
-    def coordinates(self) -> Coordinates | None:
-        return self.context.coordinates
-
     def __len__(self) -> int:
         return 1
 
@@ -80,9 +71,8 @@ class Candidate:
         if frame is None or not size:
             return _NO_SUM if expr.function == "sum" else nothing(1)
         column = evaluate(expr.arguments[0], frame)
-        total = reduce(
-            expr.function, column, Segments(np.array([0, size]), np.arange(size)), self.functions, expr
-        )
+        whole = Segments(np.array([0, size]), np.arange(size))
+        total = reduce(expr.function, column, whole, self.context.functions, expr)
         is_null = total.type is None or (total.null is not None and bool(total.null[0]))
         return _NO_SUM if expr.function == "sum" and is_null else total
 
