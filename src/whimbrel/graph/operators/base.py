@@ -105,6 +105,8 @@ class Operator(ABC):
     """Whether a part of what it makes may stand for many events."""
     looks_at_each: ClassVar[bool] = False
     """Whether it looks at each event alone and hands it on: nothing is compared, remembered or prevented."""
+    is_bounded: ClassVar[bool] = False
+    """Whether all that it finds follows from what lies within its retention, wherever a run began."""
     hands_on_groups: ClassVar[bool] = False
     """Whether its rows belong to the groups of what it reads."""
     depends_on_fields: ClassVar[bool] = True
@@ -208,7 +210,8 @@ class Operator(ABC):
         A bounded operator that starts empty at t - `retention` finds from t on what it would have found had
         it always run. What `anchor` says completes the sentence "the operator ...".
         """
-        return None
+        free = self.looks_at_each or self.is_bounded
+        return None if free else "does not say that a run may begin anywhere"
 
     @property
     def ignores_ties(self) -> bool:
