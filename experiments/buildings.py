@@ -87,7 +87,7 @@ def nursing_home(
 
 
 def _each(given: int | Sequence[int], what: str) -> tuple[int, ...]:
-    """Give a number for each building."""
+    """Return a number for each building."""
     numbers = (given,) if isinstance(given, int) else tuple(int(number) for number in given)
     numbers = numbers * len(BUILDINGS) if len(numbers) == 1 else numbers
     if len(numbers) != len(BUILDINGS) or min(numbers) < 1:

@@ -12,7 +12,7 @@ from whimbrel.sim.traffic import Traffic
 
 
 def figures(outcome: Outcome) -> dict[str, Any]:
-    """Give the figures as plain data."""
+    """Return the figures as plain data."""
     delays = np.concatenate([np.zeros(0), *outcome.delays_s.values()])
     downs = [move.down_s for move in outcome.moves if move.down_s is not None]
     found: dict[str, Any] = {
@@ -32,7 +32,7 @@ def figures(outcome: Outcome) -> dict[str, Any]:
 
 
 def traffic_figures(traffic: Traffic) -> dict[str, Any]:
-    """Give the totals as plain data."""
+    """Return the totals as plain data."""
     whole = traffic.whole
     return {
         "bytes": whole.bytes,

@@ -183,7 +183,7 @@ def movers(tracks: Mapping[str, Track], names: Iterable[str] | None = None) -> t
 
 
 def box_around(moving: Iterable[Mover], margin: float = 1.0) -> Box:
-    """Give a box that all movers stay in."""
+    """Return a box that all movers stay in."""
     places = np.array([(x, y) for mover in moving for _, x, y in mover.track])
     if not len(places):
         raise NetworkError("movers without positions have no box around them")

@@ -199,7 +199,7 @@ def deep_tree(seed: int, *, levels: int = 3, children: int = 2, **settings: floa
 
 
 def _grown(levels: int, children: Callable[[], int]) -> list[list[tuple[str, str]]]:
-    """Give the links (child, parent) of a tree, level by level from the sink on."""
+    """Return the links (child, parent) of a tree, level by level from the sink on."""
     found, ends, number = [], ["sink"], 0
     for level in range(1, levels + 1):
         links = []
@@ -253,7 +253,7 @@ def _dtn(
 
 
 def zipf_rates(count: int, most_hz: float, exponent: float = 1.0) -> list[float]:
-    """Give rates of which the k-th is 1 / k**exponent of the first."""
+    """Return rates of which the k-th is 1 / k**exponent of the first."""
     return [most_hz / rank**exponent for rank in range(1, count + 1)]
 
 

@@ -39,7 +39,7 @@ class PushPullOutcome:
         return self.traffic.whole.cost / self.minutes
 
     def summary(self) -> dict[str, Any]:
-        """Give the figures as plain data."""
+        """Return the figures as plain data."""
         delays = self.delays_s
         return {
             "cost a minute": self.cost_a_minute,

@@ -11,7 +11,7 @@ from whimbrel.plan.pushpull.comet import best_of, convert
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.pareto import ParetoFronts
 from whimbrel.plan.pushpull.plan import PushPullPlan, all_pushed, make_plan
-from whimbrel.plan.pushpull.tree import Junction, Shortings
+from whimbrel.plan.pushpull.tree import Junction, VirtualTrees
 
 
 def plan_all_push(composite: Composite, network: Network) -> PushPullPlan:
@@ -26,11 +26,9 @@ def plan_centralised_greedily(composite: Composite, network: Network) -> PushPul
 
 def plan_exactly(composite: Composite, tree: Junction) -> PushPullPlan:
     """Find the very best plan of a tree, trying every choice of junctions: for small ones only."""
-    shortings, fronts = Shortings(tree), ParetoFronts(composite)
-    choices = chain.from_iterable(
-        combinations(shortings.names, count) for count in range(len(shortings.names) + 1)
-    )
-    return min((plan_of_front(composite, shortings.without(away), fronts) for away in choices), key=rank)
+    trees, fronts = VirtualTrees(tree), ParetoFronts(composite)
+    choices = chain.from_iterable(combinations(trees.names, count) for count in range(len(trees.names) + 1))
+    return min((plan_of_front(composite, trees.without(away), fronts) for away in choices), key=rank)
 
 
 def of_sources(

@@ -75,7 +75,7 @@ class DefinitionWork(EngineWork):
             yield StreamOutput(DETECTIONS + name, content, size, complete[name], self._born_s)
 
     def cost(self, packets: list[Packet]) -> float:
-        """Give the work that packets make."""
+        """Add up the work that packets make."""
         return self.event_work_s * events_in(packets) if self.event_work_s else 0.0
 
 
@@ -231,7 +231,7 @@ def _add_receivers(world: World, pieces: Iterable[Fragment], given: Recording) -
 
 
 def first_brokers(network: Network, events: pa.RecordBatch, since_us: int) -> Ints:
-    """Give the number of the broker that each event reaches first: that of its source, or of its place."""
+    """Return the number of the broker that each event reaches first: that of its source, or of its place."""
     senders = sender_numbers(events, network.sources)
     found = np.zeros(events.num_rows, np.int64)
     for number in np.unique(senders).tolist():
@@ -256,7 +256,7 @@ def _brokers_of(network: Network, source: EventSource | None, events: pa.RecordB
 
 
 def first_place(network: Network, kind: str) -> int:
-    """Give the broker that tells of the end of a type which has no events."""
+    """Return the broker that tells of the end of a type which has no events."""
     places = (source.at for source in network.sources if source.event_type == kind)
     return next((network.number[at] for at in places if at in network.number), 0)
 
@@ -270,7 +270,7 @@ def _followed(network: Network, mover: Mover, events: pa.RecordBatch, since_us: 
 
 
 def of_types(events: pa.RecordBatch, kinds: Iterable[str]) -> pa.RecordBatch:
-    """Give the events of some types."""
+    """Return the events of some types."""
     types = events.column("type")
     types = types.cast(pa.string()) if pa.types.is_dictionary(types.type) else types
     return events.filter(pa.compute.is_in(types, pa.array(list(kinds), pa.string())))

@@ -143,7 +143,7 @@ class RateWork:
         ]
 
     def save(self) -> tuple[Any, float]:
-        """Give nothing, of the size of the window."""
+        """Return nothing, of the size of the window."""
         return None, self.task.window_b
 
     def moved(self, state: Any) -> RateWork:  # noqa: ARG002 (as the other kind of work)
@@ -151,7 +151,7 @@ class RateWork:
         return self.anew()
 
     def cost(self, packets: list[Packet]) -> float:
-        """Give the work that packets make: the task's share of work a byte."""
+        """Add up the work that packets make: the task's share of work a byte."""
         return self.work_b * sum(packet.size_b for packet in packets) if self.work_b else 0.0
 
     def anew(self) -> RateWork:

@@ -25,7 +25,7 @@ from whimbrel.plan.pushpull.best import plan_pushpull
 from whimbrel.plan.pushpull.comet import best_of, convert, plan_comet, saving
 from whimbrel.plan.pushpull.composite import Composite
 from whimbrel.plan.pushpull.plan import PushPullPlan
-from whimbrel.plan.pushpull.tree import Shortings, detection_tree
+from whimbrel.plan.pushpull.tree import VirtualTrees, detection_tree
 from whimbrel.sim.results import Plot, Published, Results
 
 Planner = Callable[[Composite, Network], PushPullPlan]
@@ -250,9 +250,9 @@ def to_depth(depth: int) -> Planner:
     """Plan as Comet does, with junctions down to a depth only."""
 
     def plan(composite: Composite, network: Network) -> PushPullPlan:
-        shortings = Shortings(detection_tree(network, composite))
-        trees = [shortings.without(shortings.from_level(level)) for level in range(depth, 0, -1)]
-        return best_of(convert(composite, tree) for tree in trees)
+        trees = VirtualTrees(detection_tree(network, composite))
+        shorted = (trees.without(trees.from_level(level)) for level in range(depth, 0, -1))
+        return best_of(convert(composite, tree) for tree in shorted)
 
     return plan
 

@@ -159,17 +159,17 @@ class Town:
         }
 
     def first_leaf(self, mover: str) -> str:
-        """Give the broker that a mover is attached to first."""
+        """Return the broker that a mover is attached to first."""
         return self.network.brokers[int(self.truth[mover].hosts[0])].name
 
     def problem(self, workload: Workload, start: Mapping[str, str]) -> MigrationProblem:
-        """Give the problem of one graph, with all that really happens."""
+        """Return the problem of one graph, with all that really happens."""
         names = {feed.at for feed in workload.feeds} | {each.at for each in workload.deliveries}
         own = {name: self.truth[name] for name in names}
         return MigrationProblem(self.network, workload, self.horizon, own, start, routes=self.routes)
 
     def predictors(self, without: Iterable[str]) -> Predictors:
-        """Give what can be known of movers; learned from all but some."""
+        """Say what can be known of movers; learned from all but some."""
         left_out = set(without)
         learned = LearnedMoves()
         learned.learn((p.hosts for name, p in self.truth.items() if name not in left_out), self.horizon)

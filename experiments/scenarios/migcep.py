@@ -91,7 +91,7 @@ def town_of(parameters: Mapping[str, Any], step_s: float = 1.0, **more: Any) -> 
 def problems(
     town: Town, parameters: Mapping[str, Any], event_b: float, state_b: float, **graph: Any
 ) -> list[MigrationProblem]:
-    """Give one problem for each operator graph: the same movers and beginnings for all sizes."""
+    """Return one problem for each operator graph: the same movers and beginnings for all sizes."""
     found = []
     for number, group in enumerate(town.groups(parameters["graphs"])):
         workload = friends_nearby(group, event_b, state_b, **graph)
@@ -139,7 +139,7 @@ def _share(value: float, of: float) -> float | None:
 
 
 def saved(value: float, of: float) -> float | None:
-    """Give how many percent of a cost are saved."""
+    """Say how many percent of a cost are saved."""
     return 100 * (1 - value / of) if of else None
 
 
@@ -343,7 +343,7 @@ def run_horizon(parameters: Mapping[str, Any], progress: Progress) -> Results:
 
 
 def predictors_of(town: Town, parameters: Mapping[str, Any]) -> dict[str, Predict]:
-    """Give the ways to tell where movers will be, by name; learned from movers that are in no graph."""
+    """Return the ways to tell where movers will be, by name; learned from movers that are in no graph."""
     taken = [name for group in town.groups(parameters["graphs"]) for name in group]
     known: Predictors = town.predictors(taken)
     return {

@@ -77,7 +77,7 @@ class _Queries:
         self.predictions = {"exact": known.known, "predicted": ways[parameters["predict"]]}
 
     def problems(self, application: str, state_b: float, event_b: float) -> list[MigrationProblem]:
-        """Give the problem of each query."""
+        """Return the problem of each query."""
         found = []
         for number, (consumer, parts) in enumerate(zip(self.consumers, self.parts, strict=True)):
             workload = query_of(application, parts, consumer, state_b, event_b)

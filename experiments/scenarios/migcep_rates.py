@@ -34,7 +34,7 @@ def changing(every_s: float, seconds: float, seed: int) -> Factor:
 def problem_ahead(
     problem: MigrationProblem, step: int, steps: int, size_b: float, at: Mapping[str, int]
 ) -> MigrationProblem:
-    """Give the problem from a step on, with a size of the first feed's events, and where tasks are."""
+    """Return the problem from a step on, with a size of the first feed's events, and where tasks are."""
     horizon = Horizon(steps, problem.horizon.step_s, problem.horizon.time_s(step))
     ahead = np.minimum(np.arange(steps) + step, problem.horizon.steps - 1)
     movers = {}

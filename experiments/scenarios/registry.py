@@ -49,7 +49,7 @@ class Scenario:
     run: Run
 
     def settings(self, given: Mapping[str, str | Value]) -> dict[str, Any]:
-        """Give all parameters, those that were given in place of the defaults."""
+        """Return all parameters, those that were given in place of the defaults."""
         for name in given:
             if name not in self.parameters:
                 hint = did_you_mean(name, self.parameters)
@@ -78,7 +78,7 @@ def scenario(name: str, help: str, **parameters: tuple[Value, str]) -> Callable[
 
 
 def find(name: str) -> Scenario:
-    """Give the scenario of a name."""
+    """Return the scenario of a name."""
     if name not in SCENARIOS:
         hint = did_you_mean(name, SCENARIOS)
         raise SimulationError(f"no scenario is named {name!r}" + (f"; {hint}" if hint else ""))

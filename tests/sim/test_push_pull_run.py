@@ -119,9 +119,9 @@ def drawn_stages(
     if not (pulled and rng.random() < 0.5) and all(turns[number] for number in wanted):
         turns[rng.choice(wanted)] = 0
     stages = [tuple(number for number in wanted if turns[number] == turn) for turn in range(3)]
-    spoiling = [number for number in numbers if number not in wanted]
-    stages[0] += tuple(number for number in spoiling if not turns[number])
-    stages.append(tuple(number for number in spoiling if turns[number]))
+    negated = [number for number in numbers if number not in wanted]
+    stages[0] += tuple(number for number in negated if not turns[number])
+    stages.append(tuple(number for number in negated if turns[number]))
     below = {
         number: drawn_stages(each, rng, is_any=is_any, pulled=turns[number] > 0)
         for number, each in enumerate(junction.inputs)

@@ -17,7 +17,7 @@ from whimbrel.plan.contacts import ALWAYS, PeriodicContacts
 from whimbrel.plan.network import Broker, Link, Network
 from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.plan import Estimate, JunctionPlan, PushPullPlan, all_pushed
-from whimbrel.plan.pushpull.tree import Junction, Leaf, Shortings, detection_tree, is_negated
+from whimbrel.plan.pushpull.tree import Junction, Leaf, VirtualTrees, detection_tree, is_negated
 from whimbrel.sim.pushpull.matching import Candidates, PartialMatch, RequestedTimes
 
 NODES = ("sink", "middle", "a", "b", "c")
@@ -156,8 +156,8 @@ def test_pulling_what_happens_often_costs_less():
     events = poisson_events(rates, 3600.0, np.random.default_rng(2))
     network = tree(PeriodicContacts(30.0, 10.0))
     push, pull = plan(network=network), plan((0, 1, 0, 1), network=network)
-    shortings = Shortings(push.root.junction)
-    all_push = replace(push, root=all_pushed(shortings.without(shortings.names)))
+    trees = VirtualTrees(push.root.junction)
+    all_push = replace(push, root=all_pushed(trees.without(trees.names)))
     ways = {"all push": all_push, "push": push, "pull": pull}
     costs = {name: run_plan(made, network, events) for name, made in ways.items()}
     assert len({each.found for each in costs.values()}) == 1

@@ -117,7 +117,9 @@ def _log_level(_ctx: click.Context, _param: click.Parameter, level: str | None) 
 def keep_indented(text: str) -> str:
     """Mark the indented paragraphs of a help text, so that click does not wrap them."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
-    return "\n\n".join(f"\b\n{each}" if each.startswith(" ") else each for each in paragraphs)
+    return "\n\n".join(
+        f"\b\n{paragraph}" if paragraph.startswith(" ") else paragraph for paragraph in paragraphs
+    )
 
 
 class ManyEvents(Command):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordingOptions:
     """What the recording is, and what is made of it."""
 
     events: tuple[str, ...]
@@ -45,7 +45,7 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Shown:
+class OutputOptions:
     """Where the plan goes, and in which form."""
 
     out: str | None
@@ -101,14 +101,14 @@ class Shown:
 @quiet_option
 @planner_options
 @compile_options
-@gathering(recording=Recording, shown=Shown)
+@gathering(recording=RecordingOptions, shown=OutputOptions)
 def plan(
     query: str,
     network_file: str,
     planner_name: str,
     objective: str,
-    recording: Recording,
-    shown: Shown,
+    recording: RecordingOptions,
+    shown: OutputOptions,
     given: dict[str, Any],
     **compiling: Any,
 ) -> None:
@@ -163,7 +163,7 @@ def plan(
         click.echo(found.table() if shown.table else found.words(), nl=False)
 
 
-def _measured(query: Query, recording: Recording, *, quiet: bool) -> Statistics:
+def _measured(query: Query, recording: RecordingOptions, *, quiet: bool) -> Statistics:
     """Count the events of a recording, and say which rows of it are none, also where too few are left."""
     from whimbrel.backtesting.measure import measure
     from whimbrel.io.rejected import RejectedWriter

@@ -42,7 +42,7 @@ FAILING = "For a plan of your own: what fails"
 
 
 @dataclass(frozen=True)
-class Scenario:
+class ScenarioOptions:
     """A published experiment, with other values for its parameters."""
 
     name: str | None
@@ -51,7 +51,7 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class OwnPlan:
+class PlanOptions:
     """A plan of the user's own, and the events to carry it out with."""
 
     query: str | None
@@ -67,7 +67,7 @@ class OwnPlan:
 
 
 @dataclass(frozen=True)
-class Conditions:
+class RunOptions:
     """Under which conditions it is carried out."""
 
     heartbeat: float
@@ -167,14 +167,14 @@ class Conditions:
 @coordinates_option
 @compile_options
 @click.pass_context
-@gathering(scenario=Scenario, own=OwnPlan, conditions=Conditions)
+@gathering(scenario=ScenarioOptions, own=PlanOptions, conditions=RunOptions)
 def simulate(
     ctx: click.Context,
     /,
     *,
-    scenario: Scenario,
-    own: OwnPlan,
-    conditions: Conditions,
+    scenario: ScenarioOptions,
+    own: PlanOptions,
+    conditions: RunOptions,
     out: Path | None,
     quiet: bool,
     **compiling: Any,
@@ -254,7 +254,7 @@ def _tell_files(files: list[Path], *, quiet: bool) -> None:
         click.echo(f"written: {', '.join(str(file) for file in files)}", err=True)
 
 
-def _check_own(ctx: click.Context, scenario: Scenario, own: OwnPlan) -> None:
+def _check_own(ctx: click.Context, scenario: ScenarioOptions, own: PlanOptions) -> None:
     """Refuse what does not go together with a plan of the user's own."""
     options = own.options()
     if scenario.name is not None or scenario.given or scenario.lists:
@@ -268,7 +268,7 @@ def _check_own(ctx: click.Context, scenario: Scenario, own: OwnPlan) -> None:
 
 
 def _simulate_plan(
-    own: OwnPlan, conditions: Conditions, out: Path | None, *, quiet: bool, **compiling: Any
+    own: PlanOptions, conditions: RunOptions, out: Path | None, *, quiet: bool, **compiling: Any
 ) -> None:
     """Carry out a plan of either kind, and put what it estimated beside what was measured."""
     from whimbrel.plan.files import read_network

@@ -28,7 +28,7 @@ def summary(outcome: Detections, rejected: Path) -> str:
 
 def taken(outcome: Detections) -> list[str]:
     """Say which columns were taken for what, and warn of what looks like a mistake."""
-    return [*outcome.notes, *(f"warning: {each}" for each in outcome.warnings)]
+    return [*outcome.notes, *(f"warning: {warning}" for warning in outcome.warnings)]
 
 
 def refusals(rejected: RejectedWriter) -> str:

@@ -82,8 +82,8 @@ def column_hashes(column: Column, high: Ints, low: Ints) -> None:
         codes = column.values.indices
         codes = (codes.fill_null(0) if codes.null_count else codes).to_numpy(zero_copy_only=False)
         different = column.values.dictionary if len(column.values.dictionary) else pa.array([""])
-        for each, hashed in zip((high, low), _text_hashes(different), strict=True):
-            np.take(hashed, codes, out=each, mode="clip")
+        for hashes_of_rows, hashed in zip((high, low), _text_hashes(different), strict=True):
+            np.take(hashed, codes, out=hashes_of_rows, mode="clip")
     else:
         high[:], low[:] = _text_hashes(decoded(column.values))
     if column.null is not None:
@@ -133,13 +133,13 @@ class _Bytes:
     def add(self, texts: pa.Array) -> tuple[Ints, Ints]:
         """Take the texts of a column; give where each begins and ends."""
         _, offsets, data = texts.buffers()
-        places = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1] + np.int64(
+        bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1] + np.int64(
             self.size
         )
         if data is not None and data.size:
             self.pieces.append(np.frombuffer(data, np.uint8))
             self.size += data.size
-        return places[:-1], places[1:]
+        return bounds[:-1], bounds[1:]
 
     def joined(self) -> npt.NDArray[np.uint8]:
         return np.concatenate(self.pieces) if self.pieces else np.zeros(0, np.uint8)

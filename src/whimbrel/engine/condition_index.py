@@ -20,14 +20,10 @@ from whimbrel.engine.kernels.interval_tree import LEVELS
 from whimbrel.engine.packed_conditions import ClauseRows, PackedConditions
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import Floats
-from whimbrel.space.grid import ShapeGrid
+from whimbrel.space.grid import Pairs, ShapeGrid, collected, joined
 from whimbrel.space.kernels.lists import BIGGEST
 from whimbrel.space.lists import Ints, Lists, lengthen
 from whimbrel.space.places import PlaceSet
-
-Numbers = npt.NDArray[np.int32]
-Pairs = tuple[Numbers, Numbers]
-"""Rows of events, and numbers of conditions."""
 
 _KINDS = SUBSTRING + 1
 _EVICTED = 1 << 16
@@ -96,14 +92,17 @@ class ConditionIndex:
         self._numbers.give_back(numbers)
 
     def match(self, columns: ConditionColumns, x: Floats, y: Floats) -> Pairs:
-        """Give the pairs of an event and a condition that it meets, by row; x and y may be empty."""
+        """Find the pairs of an event and a condition that it meets, by row; x and y may be empty."""
         events = columns.highs.shape[1]
-        found = [self._in_place(self._find_listed(events, columns), x, y), self._find_ranged(events, columns)]
+        matches = [
+            self._in_place(self._find_listed(events, columns), x, y),
+            self._find_ranged(events, columns),
+        ]
         if len(x) and len(self._grid):
-            found.append(self._find_placed(x, y, columns))
-        found = [pairs for pairs in found if len(pairs[0])]
-        rows, numbers = _joined(found)
-        if len(found) < 2:
+            matches.append(self._find_placed(x, y, columns))
+        matches = [pairs for pairs in matches if len(pairs[0])]
+        rows, numbers = joined(matches)
+        if len(matches) < 2:
             return rows, numbers
         order = np.argsort(rows, kind="stable")
         return rows[order], numbers[order]
@@ -157,19 +156,16 @@ class ConditionIndex:
 
     def _find_listed(self, events: int, columns: ConditionColumns) -> Pairs:
         """Find the conditions that are in lists, whatever place they ask for."""
-        has_lists = self._listed > self._ranged
-        done, room, lists = (0 if has_lists else events), events + 1024, self._lists
-        found: list[Pairs] = []
-        while done < events:
-            rows, numbers = np.empty(room, np.int32), np.empty(room, np.int32)
-            before = done
-            done, count = find_listed(
+        if self._listed <= self._ranged:
+            return joined([])
+        lists = self._lists
+        return collected(
+            events,
+            lambda done, *room: find_listed(
                 events, done, self._uses, self._sizes, lists.slots, lists.old,
-                self._packed.starts, lists.words, *columns.arrays, rows, numbers,
-            )  # fmt: skip
-            found.append((rows[:count], numbers[:count]))
-            room = 2 * room if done == before else room
-        return _joined(found)
+                self._packed.starts, lists.words, *columns.arrays, *room,
+            ),
+        )  # fmt: skip
 
     def _in_place(self, pairs: Pairs, x: Floats, y: Floats) -> Pairs:
         """Keep the pairs of listed conditions whose place, if they have one, the event lies in."""
@@ -188,21 +184,19 @@ class ConditionIndex:
         """Find the conditions whose way is a range."""
         self._see(columns)
         ranged, levels = self._levels_in_use()
-        found: list[Pairs] = []
-        done, room, lists = (0 if len(ranged) else events), events + 1024, self._lists
-        while done < events:
-            rows, numbers = np.empty(room, np.int32), np.empty(room, np.int32)
-            before = done
-            done, count = find_ranged(
+        if not len(ranged):
+            return joined([])
+        lists = self._lists
+        return collected(
+            events,
+            lambda done, *room: find_ranged(
                 events, done, ranged, levels, lists.slots, lists.old,
-                self._packed.starts, lists.words, *columns.arrays, rows, numbers,
-            )  # fmt: skip
-            found.append((rows[:count], numbers[:count]))
-            room = 2 * room if done == before else room
-        return _joined(found)
+                self._packed.starts, lists.words, *columns.arrays, *room,
+            ),
+        )  # fmt: skip
 
     def _levels_in_use(self) -> tuple[Ints, Ints]:
-        """Give the levels of ranges in use, each with its column; worked out again after changes only."""
+        """List the levels of ranges in use, each with its column; worked out again after changes only."""
         if self._in_use is None:
             columns, levels = np.nonzero(self._ranges)
             self._in_use = columns, levels
@@ -220,18 +214,13 @@ class ConditionIndex:
 
     def _find_placed(self, x: Floats, y: Floats, columns: ConditionColumns) -> Pairs:
         """Find the conditions whose way is their place."""
-        found: list[Pairs] = []
-        done, room = 0, len(x) + 1024
-        while done < len(x):
-            rows, numbers = np.empty(room, np.int32), np.empty(room, np.int32)
-            before = done
-            done, count = find_placed(
-                x, y, done, *self._grid.to_look_up(len(x)),
-                self._packed.starts, self._lists.words, *columns.arrays, rows, numbers,
-            )  # fmt: skip
-            found.append((rows[:count], numbers[:count]))
-            room = 2 * room if done == before else room
-        return _joined(found)
+        places = self._grid.to_look_up(len(x))
+        return collected(
+            len(x),
+            lambda done, *room: find_placed(
+                x, y, done, *places, self._packed.starts, self._lists.words, *columns.arrays, *room
+            ),
+        )
 
 
 class _FreeNumbers:
@@ -262,11 +251,3 @@ class _FreeNumbers:
         lengthen(self._free, self._freed + len(numbers))
         self._free[self._freed : self._freed + len(numbers)] = numbers
         self._freed += len(numbers)
-
-
-def _joined(pairs: list[Pairs]) -> Pairs:
-    if len(pairs) == 1:
-        return pairs[0]
-    if not pairs:
-        return np.zeros(0, np.int32), np.zeros(0, np.int32)
-    return np.concatenate([rows for rows, _ in pairs]), np.concatenate([numbers for _, numbers in pairs])

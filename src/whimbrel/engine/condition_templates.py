@@ -132,7 +132,7 @@ class ConditionTemplate:
     def sift(
         self, asked: list[tuple[TemplateInstance, Int64Array]], context: ExecutionContext
     ) -> Iterator[tuple[int, Int64Array]]:
-        """Give the rows for which conditions are true, by the places of the conditions in `asked`."""
+        """Keep the rows for which conditions are true, by the places of the conditions in `asked`."""
         lengths = [len(rows) for _, rows in asked]
         if sum(lengths) > MANY * len(asked):
             yield from _one_by_one(asked, context)
@@ -144,13 +144,13 @@ class ConditionTemplate:
             yield from _one_by_one(asked, context)
             return
         present, begins, counts = np.unique(owner, return_index=True, return_counts=True)
-        for place, begin, count in zip(present.tolist(), begins.tolist(), counts.tolist(), strict=True):
-            yield place, rows[begin : begin + count]
+        for number, begin, count in zip(present.tolist(), begins.tolist(), counts.tolist(), strict=True):
+            yield number, rows[begin : begin + count]
 
     def _passing(
         self, asked: list[tuple[TemplateInstance, Int64Array]], lengths: list[int], context: ExecutionContext
     ) -> tuple[Int64Array, Int64Array]:
-        """Give the rows that pass, and the places of the conditions that they pass."""
+        """Keep the rows that pass, and the places of the conditions that they pass."""
         rows = np.concatenate([candidates for _, candidates in asked])
         owner = np.repeat(np.arange(len(asked)), lengths)
         numbers = np.array([condition.number for condition, _ in asked], np.int64)
@@ -166,16 +166,16 @@ class ConditionTemplate:
 def _one_by_one(
     asked: list[tuple[TemplateInstance, Int64Array]], context: ExecutionContext
 ) -> Iterator[tuple[int, Int64Array]]:
-    for place, (condition, rows) in enumerate(asked):
+    for number, (condition, rows) in enumerate(asked):
         passing = rows_passing(condition.whole, context, context.atoms, rows)
         if len(passing):
-            yield place, passing
+            yield number, passing
 
 
 def rows_passing(
     condition: Expr | None, context: ExecutionContext, stream: OperatorStream, rows: Int64Array
 ) -> Int64Array:
-    """Give the rows for which a condition is true; a clause is tried on what the ones before it left."""
+    """Keep the rows for which a condition is true; a clause is tried on what the ones before it left."""
     for clause in conjuncts(condition):
         if not len(rows):
             break
@@ -192,14 +192,14 @@ class TemplateFrame(RowsFrame):
     """Which condition each row is tried for."""
 
     def column(self, part: str | None, name: str) -> Column:
-        """Give the column that `part.name`, or a hole, stands for."""
+        """Read the column that `part.name`, or a hole, stands for."""
         table = self.form.holes.get(name)
         if isinstance(table, ConstantTable):
             return table.column(self.numbers)
         return RowsFrame.column(self, part, name)
 
     def location(self, name: str) -> RowLocation:
-        """Give the regions that fill a hole."""
+        """Look up the regions that fill a hole."""
         table = self.form.holes[name]
         assert isinstance(table, RegionTable)
         return table.location(self.numbers, self.coordinates)
@@ -222,7 +222,7 @@ class ConstantTable:
         self._column = None
 
     def column(self, numbers: Int64Array) -> Column:
-        """Give the constants of some conditions."""
+        """Look up the constants of some conditions."""
         if self.type is Type.STRING:
             self._column = pa.array(self._values, pa.string()) if self._column is None else self._column
             codes = pa.array(numbers.astype(np.int32))

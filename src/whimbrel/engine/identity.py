@@ -103,11 +103,11 @@ def _attributes(batch: pa.RecordBatch, aside: Collection[str]) -> Iterator[tuple
 
 def hashes_of(columns: Mapping[str, pa.Array], rows: int) -> HashArray:
     """Hash the values of every row, in columns that are in their natural form."""
-    found = np.zeros(rows, np.uint64)
+    combined = np.zeros(rows, np.uint64)
     for name, column in columns.items():
         if column.null_count < rows:
-            _mix_in(column, _text_hash(name), found)
-    return found
+            _mix_in(column, _text_hash(name), combined)
+    return combined
 
 
 def _mix_in(column: pa.Array, seed: np.uint64, found: HashArray) -> None:
@@ -176,8 +176,8 @@ def event_ids(atoms: RowStore, rows: Int64Array) -> pa.Array:
         return decoded(own.values)
     source, event_type = (atoms.column(Attribute(None, name), rows) for name in ("source", "type"))
     content, number = (_whole(atoms, key, rows) for key in (CONTENT_KEY, NUMBER))
-    made = made_ids(source, event_type, *atoms.spans(rows), content, number)
-    return made if own.type is None else pc.coalesce(to_arrow(own), made)
+    from_content = made_ids(source, event_type, *atoms.spans(rows), content, number)
+    return from_content if own.type is None else pc.coalesce(to_arrow(own), from_content)
 
 
 def made_ids(
@@ -228,8 +228,8 @@ def row_hashes(
 ) -> tuple[HashArray, HashArray]:
     """Give what events count with in the ids of the detections they are part of."""
     if stream.store is context.atoms.store:
-        found, inverse = different(rows)
-        high, low = event_hashes(stream.store, found)
+        events, inverse = different(rows)
+        high, low = event_hashes(stream.store, events)
         return high[inverse], low[inverse]
     kept = [stream.store.column(key, rows).values.view(np.uint64) for key in HASH]
     return kept[0], kept[1]
@@ -266,8 +266,8 @@ def named(
     There is a hash of the type for every event, or one for all.
     """
     shift = np.uint64(case * 0x9E3779B97F4A7C15 % 2**64) + window.astype(np.uint64)
-    each = np.arange(len(high) + 1)
-    return _folded(kind[0] + shift, kind[1] ^ shift, each, high, low)
+    offsets = np.arange(len(high) + 1)
+    return _folded(kind[0] + shift, kind[1] ^ shift, offsets, high, low)
 
 
 def _folded(

@@ -112,9 +112,9 @@ class RecentIds:
     def repeated(self, high: HashArray, low: HashArray, end: Int64Array, watermark: int) -> np.ndarray:
         """Mark the events, in total order, whose id (given by its hashes) was there already."""
         self._make_room(len(high), watermark)
-        found, added = self._entered(high, low, end)
+        repeated, added = self._entered(high, low, end)
         self.size += int(added)
-        return np.asarray(found)
+        return np.asarray(repeated)
 
     def _make_room(self, more: int, watermark: int) -> None:
         if 2 * (self.size + more) <= len(self.high):
@@ -228,8 +228,8 @@ class Ingest:
                 read=self.mentioned,
                 keep_untyped=False,
             )
-        aside = (ARRIVAL,) if self.owned is None else (ARRIVAL, self.owned)
-        normalised = normalise_with_content(self._normaliser, batch, self.counts.received, aside)
+        not_own = (ARRIVAL,) if self.owned is None else (ARRIVAL, self.owned)
+        normalised = normalise_with_content(self._normaliser, batch, self.counts.received, not_own)
         self._check_types(normalised.events.schema)  # a batch that is refused as a whole is not received
         if self.coordinates is None and normalised.coordinates is not None:
             self.coordinates = normalised.coordinates
@@ -387,9 +387,9 @@ class Ingest:
     def save(self, blocks: Blocks, name: str) -> None:
         """Write everything that later events and results depend on."""
         counts = asdict(self.counts) | {"reasons": dict(self.counts.reasons)}
-        place = None if self.coordinates is None else self.coordinates.value
+        coordinates = None if self.coordinates is None else self.coordinates.value
         types = {key: kind.value for key, kind in self._types.items()}
-        about = {"watermark": self.watermark, "counts": counts, "coordinates": place, "types": types}
+        about = {"watermark": self.watermark, "counts": counts, "coordinates": coordinates, "types": types}
         blocks.put_json(
             name, about | {"lateness": self.lateness, "ids": self.recent.size, "epoch": self._epoch}
         )
@@ -434,11 +434,11 @@ class Ingest:
         looked_at = brought if self.suspects is None else brought & np.isin(high, self.suspects)
         if looked_at.all():
             return self.recent.repeated(high, low, end, self.watermark)
-        found = np.zeros(len(end), np.bool_)
-        found[looked_at] = self.recent.repeated(
+        repeated = np.zeros(len(end), np.bool_)
+        repeated[looked_at] = self.recent.repeated(
             high[looked_at], low[looked_at], end[looked_at], self.watermark
         )
-        return found
+        return repeated
 
     def count_rejected(self, rejected: pa.RecordBatch) -> None:
         """Count rows that a reader could not even read."""

@@ -203,7 +203,7 @@ class InputNotes:
 
 def types_named(types: Collection[str]) -> frozenset[str]:
     """Give the types that events of an input can have: not the time points, nor the sign for all."""
-    return frozenset(each for each in types if each != ANY and not each.startswith(TIME_POINT))
+    return frozenset(name for name in types if name != ANY and not name.startswith(TIME_POINT))
 
 
 def about_swapped_rows(reasons: Mapping[str, int]) -> Iterator[str]:
@@ -245,7 +245,7 @@ def region_boxes(graph: Graph) -> list[Box]:
     """Give the boxes around the fixed regions that a graph asks about."""
     from whimbrel.space.geometry import as_circle, circle_box, parse
 
-    found = []
+    boxes = []
     for text in dict.fromkeys(text for operator in graph.operators for text in _regions(operator)):
         try:
             circle = as_circle(text)
@@ -253,8 +253,8 @@ def region_boxes(graph: Graph) -> list[Box]:
         except (WhimbrelError, ValueError):
             continue
         if np.isfinite(box).all():
-            found.append(tuple(box))
-    return found
+            boxes.append(tuple(box))
+    return boxes
 
 
 def _regions(part: Any) -> Iterator[str]:
@@ -266,10 +266,10 @@ def _regions(part: Any) -> Iterator[str]:
             if isinstance(argument, Literal) and isinstance(argument.value, str):
                 yield argument.value
     elif isinstance(part, tuple):
-        for each in part:
-            yield from _regions(each)
+        for inner in part:
+            yield from _regions(inner)
     if is_dataclass(part) and not isinstance(part, type):
-        for each in fields(part):
-            value = getattr(part, each.name)
+        for inner in fields(part):
+            value = getattr(part, inner.name)
             if isinstance(value, tuple) or is_dataclass(value):
                 yield from _regions(value)

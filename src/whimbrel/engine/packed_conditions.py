@@ -98,7 +98,7 @@ class PackedConditions:
         """The columns that any condition reads."""
 
     def add(self, numbers: Ints, clauses: tuple[IndexClause, ...], own: ClauseRows | None) -> None:
-        """Give numbers the same clauses, and each clauses of its own."""
+        """Write the same clauses for all numbers, and for each clauses of its own."""
         if not len(numbers):
             return
         lengthen(self.starts, int(numbers.max()) + 1)

@@ -80,7 +80,7 @@ class WatchedRegions:
 
         `sharp` asks for distances; else all that counts is whether a sample lies inside (0 metres).
         """
-        found = []
+        pairs = []
         for shift in self._shifts(x):
             sample, region = self._candidates(x + shift, y, reach)
             inside = self._inside(region, x[sample] + shift, y[sample])
@@ -90,11 +90,11 @@ class WatchedRegions:
                 kept = metres <= reach[sample]
             else:
                 metres, kept = np.zeros(len(sample)), inside
-            found.append((sample[kept], region[kept], metres[kept]))
-        return _once_each(*(np.concatenate(column) for column in zip(*found, strict=True)))
+            pairs.append((sample[kept], region[kept], metres[kept]))
+        return _once_each(*(np.concatenate(column) for column in zip(*pairs, strict=True)))
 
     def distance(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        """Give how far each sample is from the region that is nearest to it, 0 inside."""
+        """Measure how far each sample is from the region that is nearest to it, 0 inside."""
         least = np.full(len(x), np.inf)
         every = np.arange(len(x))
         for number in range(len(self)):
@@ -106,11 +106,11 @@ class WatchedRegions:
         return least
 
     def _shifts(self, x: FloatArray) -> tuple[float, ...]:
-        """Give by how many degrees samples are moved so that regions across the date line see them."""
+        """List by how many degrees samples are moved so that regions across the date line see them."""
         return (0.0, 360.0, -360.0) if self.lonlat and len(x) else (0.0,)
 
     def _margins(self, y: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Give how far a reach in metres is in coordinates, across and up; a little more does no harm."""
+        """Convert a reach in metres to coordinates, across and up; a little more does no harm."""
         if not self.lonlat:
             return reach, reach
         up = reach / METRES_PER_DEGREE * 1.001
@@ -131,11 +131,11 @@ class WatchedRegions:
     ) -> tuple[Int64Array, Int64Array]:
         if len(self) > FEW:
             return self._grid.boxes_meeting(x0, y0, x1, y1)
-        found = []
+        pairs = []
         for number, (left, low, right, high) in enumerate(self.bounds):
             meets = np.flatnonzero((x1 >= left) & (x0 <= right) & (y1 >= low) & (y0 <= high))
-            found.append((meets, np.full(len(meets), number, np.int64)))
-        sample, region = (np.concatenate(column) for column in zip(*found, strict=True))
+            pairs.append((meets, np.full(len(meets), number, np.int64)))
+        sample, region = (np.concatenate(column) for column in zip(*pairs, strict=True))
         return sample, region
 
     def _inside(self, region: Int64Array, x: FloatArray, y: FloatArray) -> BoolArray:
@@ -150,11 +150,11 @@ class WatchedRegions:
         return inside
 
     def _border(self, region: Int64Array, x: FloatArray, y: FloatArray) -> FloatArray:
-        found = np.empty(len(x))
-        border_distances(*self._rings, region, x, y, METRES_PER_DEGREE if self.lonlat else 0.0, found)
+        metres = np.empty(len(x))
+        border_distances(*self._rings, region, x, y, METRES_PER_DEGREE if self.lonlat else 0.0, metres)
         if self.has_circles:
-            circle_distances(self.lonlat, self.circles, region, x, y, found)
-        return np.abs(found)
+            circle_distances(self.lonlat, self.circles, region, x, y, metres)
+        return np.abs(metres)
 
     # -- lines between samples -----------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class WatchedRegions:
         import shapely
 
         x1 = self._unwrapped(x0, x1)
-        found = []
+        crossings = []
         for shift in self._shifts(x0):
             a, b = x0 + shift, x1 + shift
             low, high = np.minimum(a, b), np.maximum(a, b)
@@ -174,8 +174,8 @@ class WatchedRegions:
             meets = np.array(shapely.intersects(self.shapes[region], lines), np.bool_)
             if self.has_circles:
                 circles_met(self.lonlat, self.circles, region, a[line], y0[line], b[line], y1[line], meets)
-            found.append((line[meets], region[meets], np.zeros(int(meets.sum()))))
-        nearby = _once_each(*(np.concatenate(column) for column in zip(*found, strict=True)))
+            crossings.append((line[meets], region[meets], np.zeros(int(meets.sum()))))
+        nearby = _once_each(*(np.concatenate(column) for column in zip(*crossings, strict=True)))
         return nearby.sample, nearby.region
 
     def meeting(
@@ -188,7 +188,7 @@ class WatchedRegions:
         *,
         first: bool,
     ) -> FloatArray:
-        """Give the share of each line at which it first meets its region, or last; NaN where it does not."""
+        """Compute the share of each line at which it first (or last) meets its region; NaN for never."""
         x1 = self._unwrapped(x0, x1)
         share = np.full(len(x0), np.nan)
         moves = (x0 != x1) | (y0 != y1)
@@ -218,7 +218,7 @@ class WatchedRegions:
 
     @cached_property
     def _rings(self) -> tuple[Int64Array, Int64Array, FloatArray]:
-        """Give where the rings of each region begin, where the corners of each ring do, and all corners."""
+        """Find where the rings of each region begin, where the corners of each ring do, and all corners."""
         import shapely
 
         parts, of_region = shapely.get_parts(self.shapes, return_index=True)
@@ -251,12 +251,12 @@ class RegionGrid:
         room = 2 * len(x0) + 64
         while True:
             box, region = np.zeros(room, np.int64), np.zeros(room, np.int64)
-            found = boxes_meeting(
+            count = boxes_meeting(
                 self.bounds, *self._shape, self._begins, self._members, x0, y0, x1, y1, box, region
             )
-            if found <= room:
-                return box[:found], region[:found]
-            room = found
+            if count <= room:
+                return box[:count], region[:count]
+            room = count
 
 
 def _lines(x0: FloatArray, y0: FloatArray, x1: FloatArray, y1: FloatArray) -> Any:

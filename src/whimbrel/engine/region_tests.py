@@ -79,7 +79,7 @@ def _fits(shape: Any, coordinates: Coordinates) -> bool:
 
 
 def places_of(tests: Sequence[RegionTest], kind: Literal["circle", "polygon"] | None) -> PlaceSet | None:
-    """Give the places of tests that are of one kind; None for none."""
+    """Make the places of tests that are of one kind; None for none."""
     if kind is None:
         return None
     if kind == "polygon":

@@ -179,14 +179,14 @@ def _numbers(column: pa.ChunkedArray) -> Int64Array:
 
 def _owned(tables: Sequence[pa.Table], known: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Name the attributes of every type of detection, those that are known in their order."""
-    found: dict[str, list[str]] = {}
+    by_type: dict[str, list[str]] = {}
     for table in tables:
-        told = (table.schema.metadata or {}).get(ATTRIBUTES_KEY)
-        of_table = json.loads(told) if told else {table.column("type")[0].as_py(): _attributes(table)}
+        stated = (table.schema.metadata or {}).get(ATTRIBUTES_KEY)
+        of_table = json.loads(stated) if stated else {table.column("type")[0].as_py(): _attributes(table)}
         for kind, names in of_table.items():
-            found[kind] = _merged(found.get(kind, []), names)
-    kinds = [kind for kind in dict.fromkeys([*known, *found]) if kind in found]
-    return {kind: _in_order(known.get(kind, ()), found[kind]) for kind in kinds}
+            by_type[kind] = _merged(by_type.get(kind, []), names)
+    kinds = [kind for kind in dict.fromkeys([*known, *by_type]) if kind in by_type]
+    return {kind: _in_order(known.get(kind, ()), by_type[kind]) for kind in kinds}
 
 
 def _in_order(known: Sequence[str], found: list[str]) -> list[str]:
@@ -205,8 +205,8 @@ def _merged(names: list[str], more: list[str]) -> list[str]:
     merged, waiting = list(names), list[str]()
     for name in more:
         if name in merged:
-            place = merged.index(name)
-            merged[place:place] = waiting
+            at = merged.index(name)
+            merged[at:at] = waiting
             waiting = []
         else:
             waiting.append(name)
@@ -214,8 +214,8 @@ def _merged(names: list[str], more: list[str]) -> list[str]:
 
 
 def _metadata(owned: dict[str, list[str]], coordinates: Coordinates | None) -> dict[bytes, bytes]:
-    place = "none" if coordinates is None else coordinates.value
-    return {COORDINATES_KEY: place.encode(), ATTRIBUTES_KEY: json.dumps(owned).encode()}
+    system = "none" if coordinates is None else coordinates.value
+    return {COORDINATES_KEY: system.encode(), ATTRIBUTES_KEY: json.dumps(owned).encode()}
 
 
 # -- ties ------------------------------------------------------------------------------------------------
@@ -262,10 +262,10 @@ class Ties:
         """Pack the ranks of some events of every row into one number; 0 stands for no event."""
         first, last = self.offsets[rows] + depth, self.offsets[rows + 1]
         numbers = np.zeros(len(rows), np.int64)
-        for place in range(step):
+        for offset in range(step):
             numbers <<= self.width
-            here = np.flatnonzero(first + place < last)
-            numbers[here] |= self.ranks[self.codes[first[here] + place]]
+            here = np.flatnonzero(first + offset < last)
+            numbers[here] |= self.ranks[self.codes[first[here] + offset]]
         return numbers
 
     def _id_text_ranks(self, rows: Int64Array) -> Int64Array:

@@ -265,8 +265,8 @@ def plain_table(table: Any) -> Any:
 
 def set_aside(kept: Mapping[str, pa.Table | None], coordinates: Coordinates | None) -> dict[str, pa.Table]:
     """Give the late and the duplicate events as a result has them: such that they can be read as events."""
-    found = {"late": kept["late"], "duplicates": kept["duplicate"]}
-    return {name: events_table(table, coordinates) for name, table in found.items() if table is not None}
+    tables = {"late": kept["late"], "duplicates": kept["duplicate"]}
+    return {name: events_table(table, coordinates) for name, table in tables.items() if table is not None}
 
 
 def events_table(table: pa.Table, coordinates: Coordinates | None) -> pa.Table:
@@ -277,5 +277,5 @@ def events_table(table: pa.Table, coordinates: Coordinates | None) -> pa.Table:
         for name in table.column_names
         if not name.startswith("@")
     }
-    place = "none" if coordinates is None else coordinates.value
-    return pa.table(columns).replace_schema_metadata({COORDINATES_KEY: place.encode()})
+    system = "none" if coordinates is None else coordinates.value
+    return pa.table(columns).replace_schema_metadata({COORDINATES_KEY: system.encode()})

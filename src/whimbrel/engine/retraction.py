@@ -57,9 +57,9 @@ def _named(events: pa.Table, ids: Collection[str]) -> pa.Array:
 
 
 def _run(twin: Session, events: pa.Table, session: Session) -> pa.Table:
-    found = twin.feed(events.combine_chunks().to_batches())
-    found += twin.feed(None, session.watermark)
-    return together(found, session.coordinates)
+    steps = twin.feed(events.combine_chunks().to_batches())
+    steps += twin.feed(None, session.watermark)
+    return together(steps, session.coordinates)
 
 
 def _check_memory(session: Session) -> None:

@@ -29,6 +29,6 @@ def rows_passing_filter(
     stream = OperatorStream("events", RowStore())
     held = columns_of(Released(events, start, end, None, 0), None, coordinates)
     rows = stream.store.append(start, end, held, None)
-    found = np.zeros(events.num_rows, np.bool_)
-    found[rows_passing(condition, ExecutionContext(stream, functions, coordinates), stream, rows)] = True
-    return found
+    passes = np.zeros(events.num_rows, np.bool_)
+    passes[rows_passing(condition, ExecutionContext(stream, functions, coordinates), stream, rows)] = True
+    return passes

@@ -109,11 +109,11 @@ class RunningQueries:
         queries = [*self._running(), *filter(_is_undecided, self.pipelines.values())]
         required = [query.required for query in queries]
         self.reach = max((query.reach for query in queries), default=0)
-        self.mentioned = frozenset().union(*(each.atoms for each in required))
+        self.mentioned = frozenset().union(*(columns.atoms for columns in required))
         operators = (operator for query in queries for operator in query.query.graph.operators)
         self.breaks_ties = not all(operator.ignores_ties for operator in operators)
         own = {CONTENT, ARRIVAL} if self._owned is None else {CONTENT, ARRIVAL, self._owned.name}
-        self.columns = None if any(each.all_atoms for each in required) else own | self.mentioned
+        self.columns = None if any(columns.all_atoms for columns in required) else own | self.mentioned
 
     def _running(self) -> list[Pipeline]:
         """List all that runs: queries, what they have in common, templates of them."""

@@ -46,7 +46,7 @@ class SourceEvents:
         return self._types.keys()
 
     def select(self, atom: Selector, user: str) -> OperatorStream:
-        """Give a query the stream of the events that pass a test; equal tests share one."""
+        """Open the stream for a query of the events that pass a test; equal tests share one."""
         event_type, condition = atom
         if event_type not in self._types:
             self._types[event_type] = TypeIndex()
@@ -132,7 +132,7 @@ class SourceEvents:
 
 
 def _types(batch: pa.RecordBatch) -> tuple[Int64Array, list[str]]:
-    """Give the type of each event as a number, and the types by number."""
+    """Encode the types of events: a number for each event, and the types by number."""
     types = batch.column("type")
     if len(types) == 1:
         return np.zeros(1, np.int64), [types[0].as_py()]
@@ -166,14 +166,14 @@ def columns_of(
 def _polygons(
     points: dict[Expr, Column], geometry: pa.Array, coordinates: Coordinates | None
 ) -> dict[Expr, Column]:
-    """Give the shapes of events that are no points, and the centres of all."""
+    """Read the shapes of events that are no points, and the centres of all."""
     from whimbrel.space.geometry import centres
 
     wkb = geometry.to_numpy(zero_copy_only=False)
-    found: dict[Expr, Column] = {SHAPE: from_arrow(shape_texts(wkb))}
+    columns: dict[Expr, Column] = {SHAPE: from_arrow(shape_texts(wkb))}
     for axis, middle in zip(("x", "y"), centres(wkb, coordinates), strict=True):
         own = points.get(Attribute(None, axis)) or nothing(len(middle))
         values = middle if own.type is None else np.where(own.nulls, middle, own.values)
         null = np.isnan(values)
-        found[Attribute(None, axis)] = Column(Type.FLOAT, values, null if null.any() else None)
-    return found
+        columns[Attribute(None, axis)] = Column(Type.FLOAT, values, null if null.any() else None)
+    return columns

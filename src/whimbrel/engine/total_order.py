@@ -113,8 +113,8 @@ def _tie_order(
         keys = {"end": pa.array(end), "start": pa.array(start), "source": pa.array(source)}
         keys["id"] = decoded(batch.column("id"))
         indices = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
-        found: Int64Array = indices.to_numpy().astype(np.int64)
-        return found
+        sorted_rows: Int64Array = indices.to_numpy().astype(np.int64)
+        return sorted_rows
     order: Int64Array | None = None
     if (np.diff(source)[(np.diff(end) == 0) & (np.diff(start) == 0)] < 0).any():
         order = np.lexsort((source, start, end))
@@ -191,8 +191,8 @@ def with_ids(events: pa.RecordBatch) -> pa.RecordBatch:
         return events
     bare = events.filter(pa.array(~brought))
     places = pa.array(np.maximum(np.cumsum(~brought) - 1, 0))
-    made = ids_of(bare, numbers_of(bare)).take(places)
-    ids = pc.coalesce(decoded(events.column("id")), made)
+    made_up = ids_of(bare, numbers_of(bare)).take(places)
+    ids = pc.coalesce(decoded(events.column("id")), made_up)
     return events.set_column(events.schema.get_field_index("id"), "id", ids)
 
 
@@ -208,9 +208,9 @@ def numbers_of(events: pa.RecordBatch) -> Int64Array:
     start, end = int64(events, "start"), int64(events, "end")
     order = np.lexsort((start, end))
     number = np.zeros(events.num_rows, np.int64)
-    found = _numbers(events.take(pa.array(order)), start[order], end[order])
-    if found is not None:
-        number[order] = found
+    in_order = _numbers(events.take(pa.array(order)), start[order], end[order])
+    if in_order is not None:
+        number[order] = in_order
     return number
 
 
@@ -263,14 +263,14 @@ def int64(batch: pa.RecordBatch, name: str) -> Int64Array:
 
 def are_time_points(types: pa.Array) -> BoolArray:
     """Tell which of some types are those of time points."""
-    found: BoolArray = pc.starts_with(decoded(types), TIME_POINT).to_numpy(zero_copy_only=False)
-    return found
+    are_points: BoolArray = pc.starts_with(decoded(types), TIME_POINT).to_numpy(zero_copy_only=False)
+    return are_points
 
 
 def times_of(types: pa.Array) -> frozenset[int]:
     """Give the times of the time points among some types."""
-    found = decoded(types).unique()
-    names = found.filter(pa.array(are_time_points(found), pa.bool_())).to_pylist()
+    different = decoded(types).unique()
+    names = different.filter(pa.array(are_time_points(different), pa.bool_())).to_pylist()
     return frozenset(instant(name.removeprefix(TIME_POINT)) for name in names)
 
 
@@ -279,7 +279,7 @@ def with_time_points(
 ) -> list[Released]:
     """Put time points where they stand among events in total order; `owned` marks them as a session's own."""
     for time in sorted(times):
-        at = next((n for n, each in enumerate(released) if each.watermark >= time), None)
+        at = next((n for n, batch in enumerate(released) if batch.watermark >= time), None)
         if at is None:
             released = [*released, _event(time, watermark, owned)]
         else:
@@ -324,7 +324,7 @@ def _joined(events: Released, point: Released) -> Released:
     at = _place(events, point)
     before, behind = _some(events, 0, at), _some(events, at, len(events.end))
     return Released(
-        concat([each.batch for each in (before, point, behind) if len(each.end)], None),
+        concat([part.batch for part in (before, point, behind) if len(part.end)], None),
         np.concatenate([before.start, point.start, behind.start]),
         np.concatenate([before.end, point.end, behind.end]),
         None if events.number is None else np.insert(events.number, at, 0),

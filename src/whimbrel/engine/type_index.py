@@ -72,7 +72,7 @@ class SelectionTest:
 
 
 def _column_type(clause: IndexClause) -> Type | None:
-    """Give the type of column that a clause can be looked up in; None for none, FLOAT for both numbers."""
+    """Choose the type of column that a clause can be looked up in; None for none, FLOAT for both numbers."""
     if clause.is_exact:
         return clause.type
     values = clause.values if isinstance(clause, ValueClause) else (None,)
@@ -121,17 +121,17 @@ class TypeIndex:
         """Tell every stream which of the rows pass its condition; give those that have any."""
         frame = RowsFrame(context, context.atoms, rows)
         self._settle(frame)
-        found: list[tuple[OperatorStream, Int64Array]] = []
+        passing: list[tuple[OperatorStream, Int64Array]] = []
         if None in self.streams:
-            found.append((self.streams[None], rows))
+            passing.append((self.streams[None], rows))
         tried = [(test, rows) for test in self._computed]
         if len(self._indexed):
             candidates, unsuited = self._indexed.candidates(frame)
             tried += [(test, some) for test, some in candidates if test.computed is not None]
-            found += [(test.stream, some) for test, some in candidates if test.computed is None]
-            found += [(t.stream, rows_passing(t.condition, context, context.atoms, rows)) for t in unsuited]
-        found += _passing(tried, context)
-        touched = [(stream, some) for stream, some in found if len(some)]
+            passing += [(test.stream, some) for test, some in candidates if test.computed is None]
+            passing += [(t.stream, rows_passing(t.condition, context, context.atoms, rows)) for t in unsuited]
+        passing += _passing(tried, context)
+        touched = [(stream, some) for stream, some in passing if len(some)]
         for stream, some in touched:
             stream.new = some
         return [stream for stream, _ in touched]
@@ -286,8 +286,8 @@ class _IndexedTests:
             unsuited.update(self._placed)
         elif self._placed:
             x, y = (_coordinate(frame.column(None, axis)) for axis in ("@x", "@y"))
-        found = _by_number(*self._index.match(columns, x, y))
-        candidates = [(self._tests[number], frame.rows[rows]) for number, rows in found]
+        matches = _by_number(*self._index.match(columns, x, y))
+        candidates = [(self._tests[number], frame.rows[rows]) for number, rows in matches]
         return [(test, rows) for test, rows in candidates if test not in unsuited], unsuited
 
 
@@ -305,7 +305,7 @@ def _by_number(rows: Any, numbers: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _coordinate(column: Column) -> FloatArray:
-    """Give one coordinate of points; NaN where there is none, or none that a grid takes."""
+    """Read one coordinate of points; NaN where there is none, or none that a grid takes."""
     if column.type is None:
         return np.zeros(0)
     values = np.ascontiguousarray(column.values, np.float64)

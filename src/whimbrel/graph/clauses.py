@@ -107,7 +107,7 @@ def read_clause(expr: Expr, constant: Callable[[Expr], Literal | None] = literal
             low, high = constant(one), constant(other)
             return None if low is None or high is None else Between(attribute, low, high)
         case Call("in", (Attribute() as attribute, *choices)):
-            read = [found for choice in choices if (found := constant(choice)) is not None]
+            read = [known for choice in choices if (known := constant(choice)) is not None]
             return OneOf(attribute, tuple(read)) if len(read) == len(choices) else None
         case Call(function, (Attribute() as attribute, Literal(str() as text))) if function in TEXT_TESTS:
             return TextTest(attribute, function, text)

@@ -117,16 +117,16 @@ class CsvFile:
 
     def kinds(self, plan: ReadPlan, on_read: Progress) -> dict[str, Type | None]:
         """Make the first pass: find what the columns hold that nothing is known about."""
-        found: dict[str, Type | None] = dict.fromkeys(self.unknown(plan))
-        if not found:
-            return found
-        commas = self._commas = DecimalCommas(found)
+        kinds: dict[str, Type | None] = dict.fromkeys(self.unknown(plan))
+        if not kinds:
+            return kinds
+        commas = self._commas = DecimalCommas(kinds)
         with reading(self.path), self._text(on_read, _TAIL) as stream:
-            for batch, _ in _split_off_unclosed(self._open(stream, self._with_last(list(found)), [])):
-                found = {name: _kinds.kind_of_texts(batch.column(name), kind) for name, kind in found.items()}
+            for batch, _ in _split_off_unclosed(self._open(stream, self._with_last(list(kinds)), [])):
+                kinds = {name: _kinds.kind_of_texts(batch.column(name), kind) for name, kind in kinds.items()}
                 if self._has_commas:
                     commas.see(batch)
-        return commas.settle(found, plan) if self._has_commas else found
+        return commas.settle(kinds, plan) if self._has_commas else kinds
 
     def pieces(self, plan: ReadPlan, on_read: Progress) -> Iterator[ReadBatch]:
         """Yield the rows, and the lines that are no rows."""
@@ -166,13 +166,13 @@ class CsvFile:
             _kinds.read_texts(self._commas.plain(name, column), kinds[name]) if name in kinds else column
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
-        made = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+        typed = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
         if not bad:
-            return ReadBatch(self.path, made, first)
+            return ReadBatch(self.path, typed, first)
         numbers = np.setdiff1d(
             np.arange(first, first + batch.num_rows + len(bad)), [row.number - 1 for row in bad]
         )
-        return ReadBatch(self.path, made, first, numbers=numbers, rejected=_rejected(bad))
+        return ReadBatch(self.path, typed, first, numbers=numbers, rejected=_rejected(bad))
 
     def _open(
         self,
@@ -231,8 +231,8 @@ def _take_up_to(skipped: list[pa.csv.InvalidRow], end: int) -> list[pa.csv.Inval
     taken = 0
     while taken < len(skipped) and skipped[taken].number - 1 < end + taken:
         taken += 1
-    found, skipped[:] = skipped[:taken], skipped[taken:]
-    return found
+    before, skipped[:] = skipped[:taken], skipped[taken:]
+    return before
 
 
 def _no_rows(names: list[str], kinds: Mapping[str, Type | None]) -> pa.RecordBatch:
@@ -287,12 +287,12 @@ def known_delimiter(given: str) -> str:
     >>> known_delimiter("tab") == "\t"
     True
     """
-    found = NAMES.get(given.lower(), given)
-    if len(found) != 1 or not found.isascii() or found in '"\r\n':
+    delimiter = NAMES.get(given.lower(), given)
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
         raise DataError(
             f"{given!r} cannot stand between fields; give one character, or one of: {', '.join(NAMES)}"
         )
-    return found
+    return delimiter
 
 
 def head_of(stream: io.BufferedReader, delimiter: str | None, usual: str) -> Head:
@@ -303,17 +303,17 @@ def head_of(stream: io.BufferedReader, delimiter: str | None, usual: str) -> Hea
     """
     text = stream.peek(_PEEK)[:_PEEK].decode(errors="replace")
     lines = text.splitlines(keepends=True)
-    place = 0
-    while place < len(lines) and not lines[place].strip():
-        place += 1
-    if place < len(lines) and (said := re.fullmatch(r"sep=(.)\r?\n", lines[place], re.IGNORECASE)):
-        delimiter, place = delimiter or said[1], place + 1
-    comments = place
+    line = 0
+    while line < len(lines) and not lines[line].strip():
+        line += 1
+    if line < len(lines) and (said := re.fullmatch(r"sep=(.)\r?\n", lines[line], re.IGNORECASE)):
+        delimiter, line = delimiter or said[1], line + 1
+    comments = line
     while comments < len(lines) and lines[comments].startswith("#"):
         comments += 1
     skip = _size(lines[:comments])
     header = lines[comments] if comments < len(lines) else ""
-    if comments > place and _is_header(lines[comments - 1], header, delimiter, usual):
+    if comments > line and _is_header(lines[comments - 1], header, delimiter, usual):
         last = lines[comments - 1]
         header = last.lstrip("# ")
         skip = _size(lines[: comments - 1]) + _size([last]) - _size([header])
@@ -338,6 +338,10 @@ def _fields(line: str, delimiter: str) -> list[str]:
 def _parted_by(header: str, usual: str) -> str:
     """Return the delimiter that the header has most of, the usual one if it has none."""
     bare = _QUOTED.sub("", header)
-    counts = {each: bare.count(each) for each in DELIMITERS}
+    counts = {delimiter: bare.count(delimiter) for delimiter in DELIMITERS}
     most = max(counts.values())
-    return usual if most == counts[usual] else next(each for each in DELIMITERS if counts[each] == most)
+    return (
+        usual
+        if most == counts[usual]
+        else next(delimiter for delimiter in DELIMITERS if counts[delimiter] == most)
+    )

@@ -72,9 +72,9 @@ class JsonList(JsonLinesFile):
 
     def kinds(self, plan: ReadPlan, on_read: Progress) -> dict[str, Type | None]:
         """Make the first pass; a value beside the list counts where no element has a member of its name."""
-        found = super().kinds(plan, on_read)
-        self._beside = {name: value for name, value in self._beside.items() if name not in found}
-        return found | kinds_of_rows([self._beside], plan)
+        kinds = super().kinds(plan, on_read)
+        self._beside = {name: value for name, value in self._beside.items() if name not in kinds}
+        return kinds | kinds_of_rows([self._beside], plan)
 
     def pieces(self, plan: ReadPlan, on_read: Progress) -> Iterator[ReadBatch]:
         """Yield the elements, and those that are no objects."""

@@ -86,9 +86,9 @@ class GeoJsonFile(RowFile):
         if not member.opening:
             return member.value
         with reading(self.path), open_text(self.path, _ignore, encoding=self._encoding) as stream:
-            place = member.start - 1
-            while place > 0 and (data := stream.read(min(place, _BLOCK))):
-                place -= len(data)
+            at = member.start - 1
+            while at > 0 and (data := stream.read(min(at, _BLOCK))):
+                at -= len(data)
             text = stream.read(_PEEK).decode(errors="replace")
         try:
             return json.JSONDecoder().raw_decode(text)[0]
@@ -109,8 +109,8 @@ class GeoJsonFile(RowFile):
             if self._is_list and self._start is None and not is_feature(item):
                 yield number, item  # a list of plain objects, whatever its name says
                 continue
-            for found in events_of(item, number, self.coordinates):
-                yield number, found
+            for event in events_of(item, number, self.coordinates):
+                yield number, event
 
     def _parsed(self, on_read: Progress) -> Iterator[tuple[int, Any]]:
         what = "feature" if self._is_list or self._is_document else "line"

@@ -52,9 +52,9 @@ class GpxFile(RowFile):
             while True:
                 block = stream.read(_BLOCK)
                 broken = document.feed(block)
-                for found in document.take():
+                for row in document.take():
                     count += 1
-                    yield count, found
+                    yield count, row
                 if broken:
                     if count == 0:
                         raise DataError(f"the file is not GPX: {broken}")
@@ -95,8 +95,8 @@ class _Document:
 
     def take(self) -> list[Row | tuple[str, str]]:
         """Give out the events that are complete."""
-        found, self._found = self._found, []
-        return found
+        rows, self._found = self._found, []
+        return rows
 
     def around(self, block: bytes) -> str:
         """Return the text around the place where the XML broke."""
@@ -160,16 +160,16 @@ class _Document:
         shown = json.dumps(point, ensure_ascii=False)
         if "time" not in point:
             return f"the {_WORDS[name]} has no time, so that it is no event", shown
-        for each in ("lon", "lat"):
+        for axis in ("lon", "lat"):
             try:
-                point[each] = float(point[each])
+                point[axis] = float(point[axis])
             except (TypeError, ValueError):
-                return f"{each} is not a number: {point[each]!r}", shown
+                return f"{axis} is not a number: {point[axis]!r}", shown
         return point
 
 
 def _value(text: str) -> Any:
-    found = _NUMBER.fullmatch(text)
-    if not found:
+    number = _NUMBER.fullmatch(text)
+    if not number:
         return text
-    return int(text) if not (found[2] or found[3]) and len(text) < 19 else float(text)
+    return int(text) if not (number[2] or number[3]) and len(text) < 19 else float(text)

@@ -53,12 +53,12 @@ class JsonLinesFile:
 
     def kinds(self, plan: ReadPlan, on_read: Progress) -> dict[str, Type | None]:
         """Make the first pass: find which columns there are and what they hold."""
-        found: dict[str, Type | None] = {}
+        kinds: dict[str, Type | None] = {}
         with reading(self.path), self.open(on_read) as stream:
             for block in line_blocks(stream, _BLOCK):
                 for part in _kinds_of_block(block, plan):
-                    _kinds.join_all(found, part)
-        return found
+                    _kinds.join_all(kinds, part)
+        return kinds
 
     def pieces(self, plan: ReadPlan, on_read: Progress) -> Iterator[ReadBatch]:
         """Yield the rows, and the lines that are no rows. A row's number is that of its line."""

@@ -152,10 +152,10 @@ def _times_along(item: Row, properties: Row) -> list[Any] | None:
     ):
         return None
     inner = properties.get("coordinateProperties")
-    for place in (properties, inner if isinstance(inner, dict) else {}):
+    for members in (properties, inner if isinstance(inner, dict) else {}):
         for name in _TIME_LISTS:
-            if isinstance(place.get(name), list):
-                return list(_flat(place[name]))
+            if isinstance(members.get(name), list):
+                return list(_flat(members[name]))
     return None
 
 
@@ -203,12 +203,16 @@ def _prism(item: Row, properties: Row, number: int, coordinates: Coordinates) ->
         for said, position in zip(times, positions, strict=True):
             instant = _instant(said)
             seen.add(instant)
-            values = {each.name: each.at(instant) for each in series if instant is not None}
+            values = {attribute.name: attribute.at(instant) for attribute in series if instant is not None}
             yield _placed({**base, "time": _time(said), **values}, kind, position, coordinates)
     # Values at a time without a position are an event, too: nothing is lost.
-    for instant, said in {instant: said for each in series for said, instant in each.times}.items():
+    for instant, said in {instant: said for attribute in series for said, instant in attribute.times}.items():
         if instant not in seen:
-            yield {**base, "time": _time(said), **{each.name: each.at(instant) for each in series}}
+            yield {
+                **base,
+                "time": _time(said),
+                **{attribute.name: attribute.at(instant) for attribute in series},
+            }
 
 
 def _check_lengths(times: int, positions: int) -> None:
@@ -270,17 +274,17 @@ class _Values:
         """Return the value at an instant, None where there is none."""
         if instant is None:
             return None
-        place = bisect_left(self._instants, instant)
-        if place < len(self._instants) and self._instants[place] == instant:
-            return self._values[place]
-        if place in (0, len(self._instants)) or self._how not in ("Step", "Linear"):
+        number = bisect_left(self._instants, instant)
+        if number < len(self._instants) and self._instants[number] == instant:
+            return self._values[number]
+        if number in (0, len(self._instants)) or self._how not in ("Step", "Linear"):
             return None
-        before, after = self._values[place - 1], self._values[place]
+        before, after = self._values[number - 1], self._values[number]
         if self._how == "Step":
             return before
         if not (_is_number(before) and _is_number(after)):
             return None
-        start, end = self._instants[place - 1], self._instants[place]
+        start, end = self._instants[number - 1], self._instants[number]
         return before + (after - before) * ((instant - start) / (end - start))
 
 

@@ -122,14 +122,14 @@ class _Log:
         """Yield what a line completes."""
         if not line or line.startswith(b"#"):
             return
-        found = _LINE.fullmatch(line)
-        if found is None:
+        sentence = _LINE.fullmatch(line)
+        if sentence is None:
             yield number, _rejected("the line is no NMEA sentence with a checksum", line)
             return
-        raw = found["sentence"]
+        raw = sentence["sentence"]
         kind = raw[3:6]
         if kind in (b"VDM", b"VDO") and raw[:1] == b"!":
-            time = _time_of(found["before"], found["after"])
+            time = _time_of(sentence["before"], sentence["after"])
             yield from self._message(raw, self._wrapped if time is None else time, line, number)
             self._wrapped = None
         elif not _is_sound(raw):
@@ -334,8 +334,8 @@ def _time_of(before: bytes, after: bytes) -> int | None:
     if before:
         if tag := _TAG.search(before):
             return _instant(tag[1])
-        if (found := _stamp(before)) is not None:
-            return found
+        if (stamp := _stamp(before)) is not None:
+            return stamp
     return _stamp(after) if after else None
 
 

@@ -90,9 +90,9 @@ class ParquetFile:
         if self._geo.coordinates:
             metadata[COORDINATES_KEY] = self._geo.coordinates.encode()
         if self._geo.primary and self._geo.encoding != WKB:
-            place = batch.schema.get_field_index(self._geo.primary)
-            shapes = to_wkb(batch.column(place), self._geo.encoding)
-            batch = batch.set_column(place, self._geo.primary, shapes)
+            number = batch.schema.get_field_index(self._geo.primary)
+            shapes = to_wkb(batch.column(number), self._geo.encoding)
+            batch = batch.set_column(number, self._geo.primary, shapes)
         kept = {key: value for key, value in metadata.items() if key.startswith(b"whimbrel.")}
         return batch.rename_columns(names).replace_schema_metadata(kept)
 
@@ -199,13 +199,13 @@ def _coordinates(column: Any, encoding: str) -> tuple[Floats, Floats]:
 
 
 def _points(x: Floats, y: Floats, nulls: npt.NDArray[np.bool_]) -> pa.Array:
-    made = np.zeros(len(x), _POINT)
-    made["order"], made["kind"], made["x"], made["y"] = 1, 1, x, y
+    points = np.zeros(len(x), _POINT)
+    points["order"], points["kind"], points["x"], points["y"] = 1, 1, x, y
     # An empty point has no coordinates; here it is no location.
     missing = nulls | (np.isnan(x) & np.isnan(y))
     offsets = np.arange(len(x) + 1, dtype="i4") * _POINT.itemsize
     validity = pa.array(~missing).buffers()[1] if missing.any() else None
-    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(made)]
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(points)]
     return pa.Array.from_buffers(pa.binary(), len(x), buffers, int(missing.sum()))
 
 

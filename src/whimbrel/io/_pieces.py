@@ -113,8 +113,8 @@ class EventFile(Protocol):
 
 def malformed(rows: Iterable[tuple[int, str, str]]) -> pa.RecordBatch:
     """Build the batch of rejected rows from (row, reason, text)."""
-    found = sorted(rows)
-    columns = [[row[place] for row in found] for place in range(3)]
+    ordered = sorted(rows)
+    columns = [[row[field] for row in ordered] for field in range(3)]
     return pa.RecordBatch.from_arrays(
         [pa.array(values, kind.type) for values, kind in zip(columns, REJECTED_SCHEMA, strict=True)],
         schema=REJECTED_SCHEMA,

@@ -31,10 +31,10 @@ _LARGEST_BATCH = 65_536
 
 def kinds_of_rows(rows: Iterable[Row], plan: ReadPlan) -> dict[str, Type | None]:
     """Return what each wanted column holds over all rows."""
-    found: dict[str, Type | None] = {}
+    kinds: dict[str, Type | None] = {}
     for row in rows:
-        _kinds.join_all(found, {name: _kind(value) for name, value in row.items() if plan.wants(name)})
-    return found
+        _kinds.join_all(kinds, {name: _kind(value) for name, value in row.items() if plan.wants(name)})
+    return kinds
 
 
 def _kind(value: Any) -> Type | None:
@@ -125,12 +125,12 @@ class RowFile(ABC):
         numbers: list[int] = []
         rows: list[Row] = []
         bad: list[tuple[int, str, str]] = []
-        for number, found in chunk:
-            if isinstance(found, dict):
+        for number, row in chunk:
+            if isinstance(row, dict):
                 numbers.append(number)
-                rows.append(found)
+                rows.append(row)
             else:
-                bad.append((number, *found))
+                bad.append((number, *row))
         batch = batch_of_rows(rows, plan.kinds)
         said = {COORDINATES_KEY: self.coordinates, TIME_UNIT_KEY: self.time_unit}
         batch = batch.replace_schema_metadata({key: text.encode() for key, text in said.items() if text})

@@ -127,13 +127,13 @@ def known_encoding(name: str) -> str:
         If there is none of this name.
     """
     try:
-        found = codecs.lookup(name)
-        "x".encode(found.name)
+        codec = codecs.lookup(name)
+        "x".encode(codec.name)
     except (LookupError, ValueError) as error:
         raise DataError(
             f"encoding {name!r} is not known; usual ones are utf-8, latin-1, cp1252 and utf-16"
         ) from error
-    return found.name
+    return codec.name
 
 
 class _TextStream(io.RawIOBase):

@@ -83,8 +83,8 @@ def json_objects(members: Mapping[str, pa.Array], rows: int) -> pa.Array:
     if not members:
         return pa.array(["{}"] * rows, pa.string())
     parts: list[pa.Array | str] = []
-    for place, (name, texts) in enumerate(members.items()):
-        opening = "{" if place == 0 else ", "
+    for number, (name, texts) in enumerate(members.items()):
+        opening = "{" if number == 0 else ", "
         parts += [f"{opening}{json.dumps(name, ensure_ascii=False)}: ", texts]
     return pc.binary_join_element_wise(*parts, "}", "")
 

@@ -179,9 +179,9 @@ def _write_csv(table: pa.Table, file: IO[bytes]) -> None:
     writer = None
     for batch in _batches(table) or [pa.RecordBatch.from_pylist([], schema=table.schema)]:
         columns = {name: _csv_column(batch, name) for name in names if name in batch.schema.names}
-        made = pa.RecordBatch.from_pydict(columns)
-        writer = writer or pa.csv.CSVWriter(file, made.schema)
-        writer.write_batch(made)
+        rows = pa.RecordBatch.from_pydict(columns)
+        writer = writer or pa.csv.CSVWriter(file, rows.schema)
+        writer.write_batch(rows)
     if writer:
         writer.close()
 
@@ -269,7 +269,7 @@ def _own_attributes(
     by_type: dict[str, list[str]] = json.loads(said) if said else {}
     types = decoded(batch.column("type")).dictionary_encode()
     texts = {name: _text.json_values(batch.column(name)) for name in every}
-    made: list[pa.Array] = []
+    objects: list[pa.Array] = []
     places: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
     indices = types.indices.to_numpy(zero_copy_only=False)
     for code, event_type in enumerate(types.dictionary.to_pylist()):
@@ -278,11 +278,11 @@ def _own_attributes(
         names = own if before or after else [_original(name) for name in own]
         members = {**before, **dict(zip(names, (texts[name] for name in own), strict=True)), **(after or {})}
         taken = {name: column.take(pa.array(rows)) for name, column in members.items()}
-        made.append(_text.json_objects(taken, len(rows)))
+        objects.append(_text.json_objects(taken, len(rows)))
         places.append(rows)
-    if not made:
+    if not objects:
         return pa.array([], pa.string())
-    return pa.concat_arrays(made).take(pa.array(np.argsort(np.concatenate(places))))
+    return pa.concat_arrays(objects).take(pa.array(np.argsort(np.concatenate(places))))
 
 
 def collection_head(table: pa.Table) -> bytes:

@@ -68,20 +68,20 @@ def _write_jsonl(batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> int:
 
 
 def _write_csv(batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> int:
-    made = (pa.RecordBatch.from_pydict(_text_columns(batch)) for batch in batches)
-    with _spooled(made) as (schema, rows), pa.csv.CSVWriter(file, schema) as writer:
+    texts = (pa.RecordBatch.from_pydict(_text_columns(batch)) for batch in batches)
+    with _spooled(texts) as (schema, rows), pa.csv.CSVWriter(file, schema) as writer:
         return _copy(rows, writer.write_batch)
 
 
 def _write_parquet(batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> int:
-    made = (_table_form(batch, _named_location(batch)) for batch in batches)
-    with _spooled(made) as (schema, rows), pq.ParquetWriter(file, schema, compression="zstd") as writer:
+    shown = (_table_form(batch, _named_location(batch)) for batch in batches)
+    with _spooled(shown) as (schema, rows), pq.ParquetWriter(file, schema, compression="zstd") as writer:
         return _copy(rows, writer.write_batch)
 
 
 def _write_geoparquet(batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> int:
-    made = (_table_form(batch, {"geometry": _all_geometries(batch)}) for batch in batches)
-    with _spooled(made) as (schema, rows):
+    shown = (_table_form(batch, {"geometry": _all_geometries(batch)}) for batch in batches)
+    with _spooled(shown) as (schema, rows):
         lonlat = (schema.metadata or {}).get(COORDINATES_KEY) == Coordinates.LONLAT.encode()
         metadata = {**(schema.metadata or {}), b"geo": geo_metadata(lonlat)}
         with pq.ParquetWriter(file, schema.with_metadata(metadata), compression="zstd") as writer:
@@ -115,12 +115,12 @@ def _named_location(batch: pa.RecordBatch) -> dict[str, pa.Array]:
     if "x" not in names and "geometry" not in names:
         return {}
     pair = ("lon", "lat") if _is_lonlat(batch) else ("x", "y")
-    found = {
+    points = {
         # A file of polygons alone still has to say which coordinates are meant.
         shown: batch.column(name) if name in names else pa.nulls(batch.num_rows, pa.float64())
         for name, shown in zip(("x", "y"), pair, strict=True)
     }
-    return {**found, **({"geometry": batch.column("geometry")} if "geometry" in names else {})}
+    return {**points, **({"geometry": batch.column("geometry")} if "geometry" in names else {})}
 
 
 def _all_geometries(batch: pa.RecordBatch) -> pa.Array:

@@ -75,8 +75,8 @@ def read_events(
     if batch_rows < 1:
         raise DataError(f"batch_rows is {batch_rows}; it must be at least 1")
     asked = [event_path(item, format) for item in listed]
-    found = [(path, how) for how in asked for path in find_files(how)]
-    if not found:
+    files_asked_for = [(path, how) for how in asked for path in find_files(how)]
+    if not files_asked_for:
         raise DataError("no event file is given")
     declared = frozenset(
         name
@@ -87,7 +87,8 @@ def read_events(
     kept = None if columns is None else frozenset(columns)
     plan = ReadPlan(kept, declared, {}, batch_rows, reading or Reading(), schemas)
     files = [
-        open_file(path, how.format, delimiter=how.delimiter, encoding=how.encoding) for path, how in found
+        open_file(path, how.format, delimiter=how.delimiter, encoding=how.encoding)
+        for path, how in files_asked_for
     ]
     return EventFiles(files, plan, on_progress)
 
@@ -193,9 +194,9 @@ def _alike(batch: pa.RecordBatch, common: Mapping[str, Type | None]) -> pa.Recor
                 continue  # it has the same in other words, or someone else who moves
             batch = batch.append_column(name, pa.nulls(batch.num_rows, arrow_type(kind)))
         else:
-            place = batch.schema.get_field_index(name)
+            number = batch.schema.get_field_index(name)
             batch = batch.set_column(
-                place, name, convert_attribute(name, batch.column(place), kind or Type.STRING)
+                number, name, convert_attribute(name, batch.column(number), kind or Type.STRING)
             )
     return batch
 
@@ -205,22 +206,22 @@ def find_files(item: str | PathLike[str], format: str | None = None) -> list[Pat
     path = Path(fspath(item))
     format = format or (item.format if isinstance(item, EventPath) else None)  # noqa: A001
     if path.is_dir():
-        found = sorted(
+        files = sorted(
             entry for entry in path.iterdir() if entry.is_file() and (format or format_by_name(entry))
         )
-        found = [entry for entry in found if not entry.name.startswith((".", "_"))]
-        if not found:
+        files = [entry for entry in files if not entry.name.startswith((".", "_"))]
+        if not files:
             raise DataError(f"{path}: no event files in this folder; endings looked for: {endings()}")
-        return found
+        return files
     if path.exists():
         return [path]
     if glob.has_magic(str(path)):
         # Path.glob takes no absolute pattern.
         names = glob.glob(str(path), recursive=True)  # noqa: PTH207
-        found = sorted(Path(name) for name in names if Path(name).is_file())
-        if not found:
+        files = sorted(Path(name) for name in names if Path(name).is_file())
+        if not files:
             raise DataError(f"{path}: no file matches this pattern")
-        return found
+        return files
     raise DataError(f"{path}: no such file{_near(path)}")
 
 

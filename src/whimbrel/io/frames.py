@@ -56,8 +56,8 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
         If polars is not installed.
     """
     polars = _needed("polars", "a polars data frame", "polars")
-    made: pl.DataFrame = polars.from_arrow(arrow_table(table))
-    return made
+    frame: pl.DataFrame = polars.from_arrow(arrow_table(table))
+    return frame
 
 
 def to_geopandas(table: pa.Table) -> geopandas.GeoDataFrame:
@@ -98,8 +98,8 @@ class Map:
         self._settings = settings
 
     def __repr__(self) -> str:
-        found = self._detections.num_rows
-        return f"<map of {found:,} {'detection' if found == 1 else 'detections'}; save(path) writes it>"
+        count = self._detections.num_rows
+        return f"<map of {count:,} {'detection' if count == 1 else 'detections'}; save(path) writes it>"
 
     def _repr_html_(self) -> str:
         return map_snippet(detections=self._detections, **self._settings)
@@ -155,12 +155,12 @@ def show(
     >>> wb.show(wb.detect(query, [{"type": "Temp", "time": 0, "val": 30.5, "x": 1.0, "y": 2.0}]))
     <map of 1 detection; save(path) writes it>
     """
-    place = Coordinates(coordinates) if coordinates else coordinates_of(table) or Coordinates.PLANE
-    settings: dict[str, Any] = {"roads": roads, "coordinates": place.value, "title": title}
+    system = Coordinates(coordinates) if coordinates else coordinates_of(table) or Coordinates.PLANE
+    settings: dict[str, Any] = {"roads": roads, "coordinates": system.value, "title": title}
     if max_points is not None:
         settings["max_points"] = max_points
     if events is not None:
-        settings["events"] = positions(events, place, schemas, **how)
+        settings["events"] = positions(events, system, schemas, **how)
     return Map(arrow_table(table), **settings)
 
 
@@ -176,9 +176,11 @@ def positions(
     tables = []
     normaliser = Normaliser(schemas or {}, coordinates, reading, columns=())
     for batch in _batches(events, reading, schemas or {}):
-        made = normaliser.normalise(batch).events
+        normalised = normaliser.normalise(batch).events
         tables.append(
-            pa.Table.from_batches([made.select([name for name in kept if name in made.schema.names])])
+            pa.Table.from_batches(
+                [normalised.select([name for name in kept if name in normalised.schema.names])]
+            )
         )
     if not tables:
         raise DataError("there are no events to draw")

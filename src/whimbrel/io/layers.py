@@ -47,20 +47,20 @@ def read_layer(path: Path, name: str | None, coordinates: Coordinates | None) ->
 
 
 def _named(features: list[Feature], path: Path, coordinates: Coordinates | None) -> list[tuple[str, str]]:
-    found: dict[str, str] = {}
+    regions: dict[str, str] = {}
     for number, (called, wkt) in enumerate(features, start=1):
         where = f"{path.name}: region {number}"
         if called is None or called == "":
             raise DataError(f"{where} has no name")
         text = str(called)
         where = f"{where} ({text!r})"
-        if text in found:
+        if text in regions:
             raise DataError(f"{where} has the name of another one; name each differently")
         reason = "it has no geometry" if wkt is None else _unfit_reason(wkt, coordinates)
         if reason is not None or wkt is None:
             raise DataError(f"{where}: {reason}")
-        found[text] = wkt
-    return list(found.items())
+        regions[text] = wkt
+    return list(regions.items())
 
 
 def _unfit_reason(wkt: str, coordinates: Coordinates | None) -> str | None:

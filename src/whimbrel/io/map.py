@@ -408,7 +408,7 @@ def _detections(
     find = _finder(reports)
     listed = []
     for row in order.tolist():
-        found = {
+        members = {
             "type": names.index(kinds[row]),
             "start": start[row] / 1000,
             "end": end[row] / 1000,
@@ -416,7 +416,7 @@ def _detections(
             **_constituents(table, row, find, first),
             **_outline(shapes[row], projection),
         }
-        listed.append(found)
+        listed.append(members)
     return types, listed
 
 

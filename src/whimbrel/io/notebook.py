@@ -94,8 +94,8 @@ def _html_map(table: pa.Table) -> list[str]:
         return []
     if table.num_rows > MAPPED:
         return ['<div class="faint">Too many for a map here; <code>.map()</code> draws it.</div>']
-    place = coordinates_of(table) or Coordinates.PLANE
-    return [map_snippet(detections=table, coordinates=place.value, height=MAP_HEIGHT)]
+    coordinates = coordinates_of(table) or Coordinates.PLANE
+    return [map_snippet(detections=table, coordinates=coordinates.value, height=MAP_HEIGHT)]
 
 
 def has_places(table: pa.Table) -> bool:

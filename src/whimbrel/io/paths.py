@@ -94,8 +94,8 @@ def event_paths(
 def format_by_name(path: Path) -> str | None:
     """Tell the format from the ending of a name; None if it does not tell."""
     ending = _streams.known_ending(path.name, ENDINGS)
-    found = ENDINGS.get(ending or "")
-    return None if found == "parquet" and _streams.packing_by_name(path.name) else found
+    known = ENDINGS.get(ending or "")
+    return None if known == "parquet" and _streams.packing_by_name(path.name) else known
 
 
 def format_of(path: Path, encoding: str | None = None) -> str:
@@ -112,13 +112,13 @@ def format_of(path: Path, encoding: str | None = None) -> str:
         raise DataError(
             f"{path}: Parquet is packed inside and is not read out of a packed file; unpack it first"
         )
-    found = format_by_name(path) or _format_by_content(path, start, encoding)
-    if found is None:
+    known = format_by_name(path) or _format_by_content(path, start, encoding)
+    if known is None:
         raise DataError(
             f"{path}: the ending does not tell a format; known: {endings()}; or say --events-format, "
             f"in Python format=..."
         )
-    return found
+    return known
 
 
 def endings() -> str:

@@ -461,7 +461,7 @@ def _without_places(node: Any) -> Any:
         return tuple(_without_places(each) for each in node)
     if not isinstance(node, t.WblNode):
         return node
-    inside = {each.name: _without_places(getattr(node, each.name)) for each in fields(node)}
+    inside = {field.name: _without_places(getattr(node, field.name)) for field in fields(node)}
     return replace(node, **inside | {"at": None})
 
 

@@ -22,9 +22,9 @@ def laid_out(shapes: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:
         wide = np.flatnonzero(bounds[:, 2] - bounds[:, 0] > 180.0)
     if not len(wide):
         return shapes
-    found = shapes.copy()
-    found[wide] = [unwrapped(shape) for shape in shapes[wide]]
-    return found
+    unwrapped_shapes = shapes.copy()
+    unwrapped_shapes[wide] = [unwrapped(shape) for shape in shapes[wide]]
+    return unwrapped_shapes
 
 
 def unwrapped(shape: shapely.Geometry) -> shapely.Geometry:
@@ -68,7 +68,7 @@ def rounding_a_pole(shapes: npt.NDArray[np.object_], asked: npt.NDArray[np.bool_
 
     with np.errstate(all="ignore"):
         bounds = shapely.bounds(shapes)
-        found: npt.NDArray[np.bool_] = asked & (bounds[:, 2] - bounds[:, 0] > 180.0)
-    for place in np.flatnonzero(found):
-        found[place] = goes_round_a_pole(shapes[place])
-    return found
+        is_wide: npt.NDArray[np.bool_] = asked & (bounds[:, 2] - bounds[:, 0] > 180.0)
+    for row in np.flatnonzero(is_wide):
+        is_wide[row] = goes_round_a_pole(shapes[row])
+    return is_wide

@@ -274,20 +274,20 @@ def _check_names(listed: Sequence[str], raw: Sequence[str]) -> frozenset[str]:
 
 
 def _bad_columns(columns: Sequence[str], problem: str, missing: str | None = None) -> DataError:
-    found = ", ".join(sorted(columns)) or "none"
+    names = ", ".join(sorted(columns)) or "none"
     how = ""
     if missing is not None:
         near = _nearest(missing, [name for name in columns if name not in RESERVED_COLUMNS])
         how = f"; say which column it is: {option(missing, near) if near else option(missing)}"
-    return DataError(f"these columns do not make events: {problem} (columns found: {found}){how}")
+    return DataError(f"these columns do not make events: {problem} (columns found: {names}){how}")
 
 
 def _nearest(role: str, columns: Sequence[str]) -> str | None:
     """Name the column that is most likely meant for a role."""
     words = {"time": ("time", "date", "stamp"), "lon": ("lon", "lng"), "lat": ("lat",)}.get(role, (role,))
     for word in words:
-        if found := [column for column in columns if word in plain_name(column)]:
-            return found[0]
+        if alike := [column for column in columns if word in plain_name(column)]:
+            return alike[0]
     hint = did_you_mean(role, columns)
     return next((c for c in columns if hint and hint == f"did you mean {c!r}?"), None)
 
@@ -303,15 +303,15 @@ def _coordinates(
     """Decide which coordinates the batch has: what it says itself, then its columns, then what is wanted."""
     if not names & {"x", "lon", "geometry"}:
         return None
-    said = metadata.get(COORDINATES_KEY, b"none").decode(errors="replace")
+    stated = metadata.get(COORDINATES_KEY, b"none").decode(errors="replace")
     by_name = locations.coordinates_of(names)
-    if said in ("plane", "lonlat"):
-        found: Coordinates | None = Coordinates(said)
-        if found is Coordinates.PLANE and by_name is Coordinates.LONLAT:
+    if stated in ("plane", "lonlat"):
+        own: Coordinates | None = Coordinates(stated)
+        if own is Coordinates.PLANE and by_name is Coordinates.LONLAT:
             raise DataError("the input says its coordinates are plane, but has the columns 'lon' and 'lat'")
     else:
-        found = by_name
-    if found and wanted and found is not wanted:
+        own = by_name
+    if own and wanted and own is not wanted:
         rename = (
             "; if they are degrees, say --column lon=x --column lat=y "
             "(in Python, columns={'lon': 'x', 'lat': 'y'})"
@@ -319,9 +319,9 @@ def _coordinates(
             else ""
         )
         raise DataError(
-            f"coordinates are mixed: the events have {found} coordinates, the query wants {wanted}{rename}"
+            f"coordinates are mixed: the events have {own} coordinates, the query wants {wanted}{rename}"
         )
-    return found or wanted or Coordinates.PLANE
+    return own or wanted or Coordinates.PLANE
 
 
 def _types(batch: pa.RecordBatch, reading: Reading, faults: Faults, notes: list[str]) -> pa.Array:
@@ -363,14 +363,14 @@ def _all_of_type(name: str, rows: int) -> pa.Array:
 
 
 def _no_type(columns: Sequence[str], types: Collection[str]) -> DataError:
-    found = ", ".join(sorted(columns)) or "none"
+    listed = ", ".join(sorted(columns)) or "none"
     names = sorted(types)
     which = f" (the query reads {', '.join(names[:8])})" if names else ""
     example = names[0] if names else "NAME"
     near = _nearest("type", [name for name in columns if name not in RESERVED_COLUMNS]) or "COLUMN"
     return DataError(
         f"these columns do not make events: no column 'type', and no type is given for all (columns found: "
-        f"{found}); say it: --type {example}{which}, or which column it is: {option('type', near)}"
+        f"{listed}); say it: --type {example}{which}, or which column it is: {option('type', near)}"
     )
 
 

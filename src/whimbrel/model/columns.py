@@ -199,14 +199,14 @@ def as_one_text(name: str, column: pa.Array, times: TimeReading) -> pa.Array:
         If a column can be no part of a time, or holds whole numbers, which have lost their leading zeros, and
         no format says how many digits they had.
     """
-    if not pa.types.is_struct(column.type) or not all(each.name.startswith(PART) for each in column.type):
+    if not pa.types.is_struct(column.type) or not all(part.name.startswith(PART) for part in column.type):
         return column
     parts = [field.name.removeprefix(PART) for field in column.type]
     formats = (times.format or "").split()
-    widths = [width_of(each) for each in formats] if len(formats) == len(parts) else None
+    widths = [width_of(form) for form in formats] if len(formats) == len(parts) else None
     texts = [
-        _part_text(part, values, None if widths is None else widths[place])
-        for place, (part, values) in enumerate(zip(parts, column.flatten(), strict=True))
+        _part_text(part, values, None if widths is None else widths[number])
+        for number, (part, values) in enumerate(zip(parts, column.flatten(), strict=True))
     ]
     if any(text is None for text in texts):
         raise _ask_for_digits(name, parts, parts[texts.index(None)])
@@ -274,8 +274,8 @@ def _from_whole(name: str, column: pa.Array, times: TimeReading, faults: Faults)
         return _scaled(name, column, FACTORS[unit], faults)
     if unit is not None:
         return _floor_divided(column, 1_000)
-    made = microseconds_by_size(values_of(column, "i8"))
-    return from_values(made, nulls_of(column) if column.null_count else None)
+    micros = microseconds_by_size(values_of(column, "i8"))
+    return from_values(micros, nulls_of(column) if column.null_count else None)
 
 
 def _from_floats(name: str, column: pa.Array, times: TimeReading, faults: Faults) -> pa.Array:
@@ -293,8 +293,8 @@ def _common_unit(values: npt.NDArray[Any]) -> str | None:
     least, most = abs(float(values.min())), abs(float(values.max()))
     if unit_of(max(least, most)) == "s":
         return "s"
-    found = units_by_size(values)
-    return None if len(found) > 1 else next(iter(found), "s")
+    units = units_by_size(values)
+    return None if len(units) > 1 else next(iter(units), "s")
 
 
 def unit_taken(name: str, column: pa.Array, times: TimeReading) -> str | None:
@@ -312,14 +312,14 @@ def unit_taken(name: str, column: pa.Array, times: TimeReading) -> str | None:
     values = pc.drop_null(column).to_numpy(zero_copy_only=False)
     if not len(values) or np.nanmax(np.abs(values), initial=0) < 1e11:
         return None
-    found = units_by_size(values)
-    if len(found) > 1:
-        said = " and ".join(UNIT_NAMES[unit] for unit in found)
+    units = units_by_size(values)
+    if len(units) > 1:
+        said = " and ".join(UNIT_NAMES[unit] for unit in units)
         raise DataError(
-            f"the numbers in {name!r} look like {said} at once; say their unit: --time-unit {found[-1]} "
-            f"(in Python, time_unit={found[-1]!r})"
+            f"the numbers in {name!r} look like {said} at once; say their unit: --time-unit {units[-1]} "
+            f"(in Python, time_unit={units[-1]!r})"
         )
-    return found[0] if found else None
+    return units[0] if units else None
 
 
 def ask_for_day(name: str, column: pa.Array, times: TimeReading) -> None:
@@ -469,9 +469,9 @@ def _declared_times(name: str, column: pa.Array, times: TimeReading, faults: Fau
     usual = replace(times, format=None)
     if times.format is None or not pa.types.is_string(column.type):
         return as_instants(name, column, usual, faults).view(INSTANT)
-    found = times.from_format(column)
-    rest = as_instants(name, with_nulls(column, ~nulls_of(found)), usual, faults)
-    return pc.coalesce(found, rest.view(INSTANT))
+    formatted = times.from_format(column)
+    rest = as_instants(name, with_nulls(column, ~nulls_of(formatted)), usual, faults)
+    return pc.coalesce(formatted, rest.view(INSTANT))
 
 
 @lru_cache(maxsize=1024)
@@ -589,8 +589,8 @@ def _parse_pieces(
         into.append(whole(texts))
     except pa.ArrowInvalid:
         if len(texts) <= _LEAF:
-            found = [None if text is None else single(text) for text in texts.to_pylist()]
-            into.append(pa.array(found, target))
+            parsed = [None if text is None else single(text) for text in texts.to_pylist()]
+            into.append(pa.array(parsed, target))
             return
         middle = len(texts) // 2
         _parse_pieces(texts.slice(0, middle), whole, single, target, into)
@@ -609,16 +609,16 @@ def _parsers(kind: Type, times: TimeReading) -> tuple[Callable[[pa.Array], pa.Ar
 
 
 def _instants_from(texts: pa.Array, times: TimeReading) -> pa.Array:
-    found = _iso_instants(texts, times)
-    if found is None:
-        found = _iso_instants(times.iso_texts(texts), times)
-    if found is not None:
-        return found
+    instants = _iso_instants(texts, times)
+    if instants is None:
+        instants = _iso_instants(times.iso_texts(texts), times)
+    if instants is not None:
+        return instants
     numbers = texts.cast(pa.float64())
-    made = _scaled_float("", numbers, times.unit, out := Faults(len(texts)))
+    micros = _scaled_float("", numbers, times.unit, out := Faults(len(texts)))
     if out:
         raise pa.ArrowInvalid("a number out of range")
-    return made.view(INSTANT)
+    return micros.view(INSTANT)
 
 
 def _iso_instants(texts: pa.Array, times: TimeReading) -> pa.Array | None:
@@ -639,16 +639,16 @@ def _instant_from(text: str, times: TimeReading) -> int | None:
         if not np.isfinite(number[0]):
             return 2**62
         with np.errstate(all="ignore"):
-            found = float(_micros_of_floats(number, times.unit)[0])
-        return round(found) if abs(found) < 2**62 else 2**62
+            micros = float(_micros_of_floats(number, times.unit)[0])
+        return round(micros) if abs(micros) < 2**62 else 2**62
     try:
         moment = datetime.fromisoformat(times.iso_text(text.upper()))
     except ValueError:
         return None
     if moment.tzinfo is not None:
         return instant(moment)
-    found = times.from_naive(pa.array([moment], NAIVE)).view(pa.int64())[0].as_py()
-    return None if found is None else int(found)
+    micros = times.from_naive(pa.array([moment], NAIVE)).view(pa.int64())[0].as_py()
+    return None if micros is None else int(micros)
 
 
 def _bool_from(text: str) -> bool | None:
@@ -658,15 +658,15 @@ def _bool_from(text: str) -> bool | None:
 def _int_from(text: str) -> int | None:
     text = text.strip()
     if _HEXADECIMAL.fullmatch(text):
-        found = int(text, 16)
+        value = int(text, 16)
     elif _WHOLE.fullmatch(text):
-        found = int(text)
+        value = int(text)
     else:
         exact = _float_from(text)
         if exact is None or not exact.is_integer():
             return None
-        found = int(exact)
-    return found if -(2**63) <= found < 2**63 else None
+        value = int(exact)
+    return value if -(2**63) <= value < 2**63 else None
 
 
 def _float_from(text: str) -> float | None:

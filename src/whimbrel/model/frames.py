@@ -181,11 +181,11 @@ def _of_geopandas(frame: Any, rows: int) -> Iterator[pa.RecordBatch]:
     import pandas as pd
 
     try:
-        place = frame.columns.get_loc(frame.geometry.name)
+        position = frame.columns.get_loc(frame.geometry.name)
     except AttributeError as error:
         raise DataError("the GeoDataFrame has no active geometry; choose one with set_geometry") from error
     plain = pd.DataFrame(frame.drop(columns=frame.geometry.name))
-    plain.insert(place, "geometry", frame.geometry.to_wkb().to_numpy())
+    plain.insert(position, "geometry", frame.geometry.to_wkb().to_numpy())
     coordinates = _coordinates_of(frame.crs)
     for batch in _of_pandas(plain, rows):
         said = {COORDINATES_KEY: coordinates.encode()} if coordinates else {}

@@ -175,15 +175,15 @@ def joined(batch: pa.RecordBatch, parts: tuple[str, ...]) -> pa.Array:
 
 def carried(schemas: Iterable[EventSchema]) -> dict[str, Columns]:
     """Give the columns that the clauses of several event types name together."""
-    found: dict[str, Columns] = {}
+    columns: dict[str, Columns] = {}
     for schema in schemas:
         for name, column in schema.columns.items():
-            if found.setdefault(name, column) != column:
+            if columns.setdefault(name, column) != column:
                 raise DataError(
-                    f"two queries take {name!r} from different columns, {shown(found[name])} and "
+                    f"two queries take {name!r} from different columns, {shown(columns[name])} and "
                     f"{shown(column)}; say which: {option(name, column)}"
                 )
-    return found
+    return columns
 
 
 def option(name: str, column: Columns = "COLUMN") -> str:
@@ -305,8 +305,8 @@ class _Settling:
 
     def _near(self, column: str) -> str:
         hint = did_you_mean(column, self.columns)
-        found = _listed(self.columns)
-        return f"; {hint}" if hint and hint.startswith("did you mean") else f" (columns found: {found})"
+        listed = _listed(self.columns)
+        return f"; {hint}" if hint and hint.startswith("did you mean") else f" (columns found: {listed})"
 
     def take_said(self, said: Mapping[str, Columns]) -> None:
         """Take what the query says, unless it was overruled or the input has its own way."""
@@ -378,11 +378,11 @@ class _Settling:
         return [column for column in free if usual_role(column) == role]
 
     def _take_one(self, role: str) -> None:
-        found = self._candidates(role)
-        if len(found) > 1:
-            raise self._unsettled(role, found)
-        if found:
-            self.taken[role] = found[0]
+        candidates = self._candidates(role)
+        if len(candidates) > 1:
+            raise self._unsettled(role, candidates)
+        if candidates:
+            self.taken[role] = candidates[0]
 
     def _take_time(self) -> None:
         if not self._candidates("time") and self._candidates("start") and self._candidates("end"):
@@ -403,14 +403,13 @@ class _Settling:
             self._take_one("geometry")
 
     def _take_source(self) -> None:
-        found = sorted(self._candidates("source"), key=lambda c: USUAL["source"].index(plain_name(c)))
-        if found:
-            self.taken["source"] = found[0]
-        if len(found) > 1:
-            others = " or ".join(repr(column) for column in found[1:])
-            self.notes.append(
-                f"source is {found[0]!r}, and could be {others}: {option('source', found[1])} takes that"
-            )
+        candidates = sorted(self._candidates("source"), key=lambda c: USUAL["source"].index(plain_name(c)))
+        if candidates:
+            self.taken["source"] = candidates[0]
+        if len(candidates) > 1:
+            others = " or ".join(repr(column) for column in candidates[1:])
+            choice = option("source", candidates[1])
+            self.notes.append(f"source is {candidates[0]!r}, and could be {others}: {choice} takes that")
 
     def take_attributes(self, read: Iterable[str]) -> None:
         for name in read:
@@ -424,9 +423,9 @@ class _Settling:
         own = {part for name, column in self.taken.items() if name != "source" for part in _flat(column)}
         return [c for c in self.columns if c not in own and c not in RESERVED_COLUMNS]
 
-    def _unsettled(self, role: str, found: list[str]) -> DataError:
-        which = " or ".join(repr(column) for column in found)
-        return DataError(f"{role} could be column {which}; say which: {option(role, found[0])}")
+    def _unsettled(self, role: str, candidates: list[str]) -> DataError:
+        which = " or ".join(repr(column) for column in candidates)
+        return DataError(f"{role} could be column {which}; say which: {option(role, candidates[0])}")
 
     def named(self) -> NamedColumns:
         joined = {name: column for name, column in self.taken.items() if not isinstance(column, str)}
@@ -547,6 +546,6 @@ def _columns(name: str, given: Any) -> Columns:
     """Take a name as it is, and a list of names as the columns that make a time together."""
     if isinstance(given, str):
         return given
-    if not isinstance(given, list | tuple) or not given or not all(isinstance(each, str) for each in given):
+    if not isinstance(given, list | tuple) or not given or not all(isinstance(part, str) for part in given):
         raise DataError(f"the column of {name!r} is {given!r}; write its name, or several: ['date', 'clock']")
     return given[0] if len(given) == 1 else tuple(given)

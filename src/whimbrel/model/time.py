@@ -57,11 +57,11 @@ def duration(value: Duration) -> int:
         return value
     total, position = 0, 0
     while position < len(value):
-        found = _DURATION.match(value, position)
-        if found is None or found[2].lower() not in UNITS:
+        term = _DURATION.match(value, position)
+        if term is None or term[2].lower() not in UNITS:
             raise DataError(f"{value!r} is not a duration; write for example '10s', '5 min' or '1h 30 min'")
-        total += round(float(found[1]) * UNITS[found[2].lower()])
-        position = found.end()
+        total += round(float(term[1]) * UNITS[term[2].lower()])
+        position = term.end()
     if not value.strip():
         raise DataError("an empty text is not a duration; write for example '10s' or '5 min'")
     return total

@@ -132,11 +132,13 @@ class TimeReading:
     def _one_by_one(self, texts: pa.Array) -> pa.Array:
         """Read each different text once with Python, which knows fractions of seconds."""
         encoded = texts.dictionary_encode()
-        found = [None if text is None else self._parsed(text) for text in encoded.dictionary.to_pylist()]
-        aware = [moment is not None and moment.tzinfo is not None for moment in found]
-        naive = pa.array([None if is_aware else m for m, is_aware in zip(found, aware, strict=True)], NAIVE)
-        told = pa.array([m if is_aware else None for m, is_aware in zip(found, aware, strict=True)], INSTANT)
-        return pc.coalesce(told, self.from_naive(naive)).take(encoded.indices)
+        moments = [None if text is None else self._parsed(text) for text in encoded.dictionary.to_pylist()]
+        aware = [moment is not None and moment.tzinfo is not None for moment in moments]
+        naive = pa.array([None if is_aware else m for m, is_aware in zip(moments, aware, strict=True)], NAIVE)
+        with_zone = pa.array(
+            [m if is_aware else None for m, is_aware in zip(moments, aware, strict=True)], INSTANT
+        )
+        return pc.coalesce(with_zone, self.from_naive(naive)).take(encoded.indices)
 
     def _parsed(self, text: str) -> datetime | None:
         try:
@@ -164,17 +166,17 @@ def units_by_size(values: npt.NDArray[Any]) -> tuple[str, ...]:
     if least == most:
         return (least,)
     bounds = [bound for _, bound in _SIZES]
-    found = set(np.searchsorted(bounds, sizes, side="right").tolist())
-    return tuple(unit for place, (unit, _) in enumerate(_SIZES, 1) if place in found)
+    numbers = set(np.searchsorted(bounds, sizes, side="right").tolist())
+    return tuple(unit for number, (unit, _) in enumerate(_SIZES, 1) if number in numbers)
 
 
 def microseconds_by_size(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Turn finite numbers of any unit into microseconds, each by its own size."""
     sizes = np.abs(values.astype(np.float64))
-    made = values * 1_000_000
+    micros = values * 1_000_000
     for (_, least), factor in zip(_SIZES[1:3], (1_000, 1), strict=True):
-        made = np.where(sizes >= least, values * factor, made)
-    return np.where(sizes >= _SIZES[3][1], values // 1_000, made)
+        micros = np.where(sizes >= least, values * factor, micros)
+    return np.where(sizes >= _SIZES[3][1], values // 1_000, micros)
 
 
 def width_of(form: str) -> int:

@@ -37,6 +37,8 @@ def solve(
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the best hosts, and notes about them. Where nothing satisfies all limits: the least excess.
 
+    O(streams x candidates^2) variables, of which tasks x candidates are integer: exponential at worst.
+
     Raises
     ------
     NoPlanError

@@ -70,7 +70,7 @@ def _graph(file: Path) -> Any:
 
 
 def _names(graph: Any) -> dict[Any, str]:
-    """Return every node its label as its name, numbered where several have the same."""
+    """Take for every node its label as its name, numbered where several have the same."""
     names: dict[Any, str] = {}
     taken: set[str] = set()
     for node, data in graph.nodes(data=True):

@@ -18,7 +18,7 @@ from whimbrel.plan.workload import Task
 
 STARTS = 3
 """From how many brokers with everything on them the search begins, too."""
-KICKS, KICKED = 6, 3
+RESTARTS, PERTURBED = 6, 3
 """How often the search begins again from the best hosts, with so many tasks moved at random."""
 ROOMS = 8
 """How many brokers a task is tried on that have no room for it, and how many for the one that makes room."""
@@ -29,13 +29,17 @@ Group = tuple[Task, ...]
 
 
 def place_greedily(model: PlacementModel) -> dict[str, str]:
-    """Return the best hosts from a few starts; they may ask too much (`PlacementModel.excess`)."""
+    """Return the best hosts from a few starts; they may ask too much (`PlacementModel.excess`).
+
+    A sweep over all groups of tasks costs O(groups x streams of a group x candidates); there are as many as
+    something gets better, from `STARTS + 1 + RESTARTS` beginnings.
+    """
     groups = list(_groups(model))
     starts = (_one_by_one(model), *all_on_one(model, STARTS))
     best = min((_improved(model, hosts, groups) for hosts in starts), key=lambda hosts: _value(model, hosts))
-    shaken = np.random.default_rng(len(model.workload.tasks))
-    for _ in range(KICKS):
-        tried = _improved(model, _kicked(model, best, shaken), groups)
+    generator = np.random.default_rng(len(model.workload.tasks))
+    for _ in range(RESTARTS):
+        tried = _improved(model, _perturbed(model, best, generator), groups)
         best = min(best, tried, key=lambda hosts: _value(model, hosts))
     return best
 
@@ -44,12 +48,12 @@ def _value(model: PlacementModel, hosts: FixedHosts) -> tuple[float, float]:
     return model.excess(hosts), model.cost(hosts)
 
 
-def _kicked(model: PlacementModel, hosts: FixedHosts, shaken: np.random.Generator) -> dict[str, str]:
+def _perturbed(model: PlacementModel, hosts: FixedHosts, generator: np.random.Generator) -> dict[str, str]:
     """Move a few tasks to where others are, or anywhere: what is packed tightly is not unpacked by moves."""
-    some = shaken.permutation(list(hosts))[:KICKED].tolist()
+    some = generator.permutation(list(hosts))[:PERTURBED].tolist()
     used = list(dict.fromkeys(hosts.values()))
     places = [used, model.candidates]
-    return {**hosts, **{task: str(shaken.choice(places[shaken.integers(2)])) for task in some}}
+    return {**hosts, **{task: str(generator.choice(places[generator.integers(2)])) for task in some}}
 
 
 def all_on_one(model: PlacementModel, count: int) -> list[dict[str, str]]:
@@ -59,7 +63,7 @@ def all_on_one(model: PlacementModel, count: int) -> list[dict[str, str]]:
 
 
 def _one_by_one(model: PlacementModel) -> dict[str, str]:
-    """Return each task the cheapest broker, in order, so that the inputs of each have theirs.
+    """Take for each task the cheapest broker, in order, so that the inputs of each have theirs.
 
     While what comes after a task has none, it counts as if it ran where it is wanted.
     """

@@ -104,7 +104,7 @@ def shown(plan: Plan) -> Network:
 
 
 def spread(network: Network) -> Spots:
-    """Return every broker a spot: its own, or the middle of its area.
+    """Put every broker on a spot: its own, or the middle of its area.
 
     If any broker has no place of its own, all are laid out by levels: roots on top, children under parents.
     """
@@ -134,9 +134,9 @@ def _by_levels(network: Network) -> Spots:
 def _roots(network: Network) -> list[str]:
     """Return the brokers to begin with: those without a parent that others have, then the best connected."""
     parents = {broker.parent for broker in network.brokers}
-    by_links = sorted(network.brokers, key=lambda each: -len(network.neighbours[each.name]))
-    tops = [link.name for link in by_links if link.parent is None and link.name in parents]
-    return [*tops, *(link.name for link in by_links)]
+    by_links = sorted(network.brokers, key=lambda broker: -len(network.neighbours[broker.name]))
+    tops = [broker.name for broker in by_links if broker.parent is None and broker.name in parents]
+    return [*tops, *(broker.name for broker in by_links)]
 
 
 def _lay_out(network: Network, root: str, spots: Spots, column: float) -> float:

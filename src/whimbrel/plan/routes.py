@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 
@@ -21,24 +22,13 @@ MOST_LEVELS = 100
 """Ways in a tree of at most so many levels are found a level at a time; in deeper ones by search."""
 
 
-def by_latency(link: Link) -> float:
-    """Weigh a link by its latency."""
-    return link.latency_s
-
-
-def by_delay(link: Link) -> float:
-    """Weigh a link by its longest delay, waiting included."""
-    return link.delay_s
-
-
-def by_mean_delay(link: Link) -> float:
-    """Weigh a link by its delay on average, waiting included."""
-    return link.mean_delay_s
-
-
-def by_cost(link: Link) -> float:
-    """Weigh a link by what a byte costs on it."""
-    return link.cost
+by_latency: Weight = attrgetter("latency_s")
+by_delay: Weight = attrgetter("delay_s")
+"""The longest delay of a link, waiting included."""
+by_mean_delay: Weight = attrgetter("mean_delay_s")
+"""The delay of a link on average, waiting included."""
+by_cost: Weight = attrgetter("cost")
+"""What a byte costs on a link."""
 
 
 def by_hops(link: Link) -> float:  # noqa: ARG001 (a weight like the others)
@@ -54,7 +44,6 @@ class ShortestPaths:
     """The sum of what the ways are chosen by; infinite where there is no way."""
     latency_s: Floats
     delay_s: Floats
-    cost: Floats
     hops: Ints
     narrowest_b_s: Floats
     """The smallest bandwidth on the way."""
@@ -181,24 +170,22 @@ class Routes:
         """Add up the measures of links along ways; brokers come in the order in which they are reached."""
         weight, hops, before = found
         size = len(weight)
-        latency, delay, cost = [math.inf] * size, [math.inf] * size, [math.inf] * size
+        latency, delay = [math.inf] * size, [math.inf] * size
         narrowest = [0.0] * size
         for at in order:
             edge = by[at]
             if edge is None:
-                latency[at] = delay[at] = cost[at] = 0.0
+                latency[at] = delay[at] = 0.0
                 narrowest[at] = math.inf
                 continue
             last = before[at]
             latency[at] = latency[last] + edge.link.latency_s
             delay[at] = delay[last] + edge.delay_s
-            cost[at] = cost[last] + edge.link.cost
             narrowest[at] = min(narrowest[last], edge.link.bandwidth_b_s)
         return ShortestPaths(
             weight=np.array(weight, np.float64),
             latency_s=np.array(latency, np.float64),
             delay_s=np.array(delay, np.float64),
-            cost=np.array(cost, np.float64),
             hops=np.array(hops),
             narrowest_b_s=np.array(narrowest, np.float64),
             before=np.array(before),
@@ -215,7 +202,7 @@ class Routes:
         ]
 
     def _in_tree(self, tree: Tree, start: int) -> ShortestPaths:
-        weight, latency, cost = self._tree_values
+        weight, latency = self._tree_values
         before = tree.above.copy()
         up = tree.upwards(start)
         before[up[0]], before[up[1:]] = -1, up[:-1]
@@ -223,21 +210,19 @@ class Routes:
             weight=tree.spread(start, weight),
             latency_s=tree.spread(start, latency),
             delay_s=tree.spread(start, tree.delay_s),
-            cost=tree.spread(start, cost),
             hops=tree.spread(start, np.ones(len(before))).astype(np.int64),
             narrowest_b_s=tree.spread(start, tree.bandwidth_b_s, np.minimum, first=math.inf),
             before=before,
         )
 
     @cached_property
-    def _tree_values(self) -> tuple[Floats, Floats, Floats]:
-        """For each broker of a tree, weight, latency and cost of its link towards the root."""
+    def _tree_values(self) -> tuple[Floats, Floats]:
+        """For each broker of a tree, weight and latency of its link towards the root."""
         assert self._tree is not None
         links = self._tree.links
         return (
             np.array([self.weigh(link) if link else 0.0 for link in links]),
             np.array([link.latency_s if link else 0.0 for link in links]),
-            np.array([link.cost if link else 0.0 for link in links]),
         )
 
 

@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 
-from whimbrel.safe_regions.client import EARTH_RADIUS_M, LONLAT, SafeRegion
+from whimbrel.model.schema import Coordinates
+from whimbrel.safe_regions.client import SafeRegion
 from whimbrel.safe_regions.shapes import Bounds, meets
+from whimbrel.space.geometry import circle_box
 
 _NONE = (math.nan,) * 4
 
@@ -58,10 +60,4 @@ class DeviceRegions:
 def _round_disc(region: SafeRegion) -> Bounds:
     if region.radius_m is None or region.at is None:
         return _NONE
-    x, y = region.at
-    wide = high = region.radius_m
-    if region.coordinates == LONLAT:
-        radius = region.radius_m / EARTH_RADIUS_M
-        sine = math.sin(min(radius, math.pi / 2)) / max(math.cos(math.radians(y)), 1e-12)
-        wide, high = math.degrees(math.asin(min(1.0, sine))), math.degrees(radius)
-    return x - wide, y - high, x + wide, y + high
+    return circle_box(("circle", *region.at, region.radius_m), Coordinates(region.coordinates))

@@ -62,5 +62,5 @@ class Clock:
         return self.done - before
 
     def generator(self, name: str) -> np.random.Generator:
-        """Give random numbers for one purpose: they do not change with what others draw."""
+        """Return random numbers for one purpose: they do not change with what others draw."""
         return np.random.default_rng([self.seed, crc32(name.encode())])

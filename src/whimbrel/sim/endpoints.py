@@ -36,7 +36,7 @@ class Inlet:
         return self.ready()
 
     def ready(self) -> list[Packet]:
-        """Give the packets whose turn it is, past those that will not come."""
+        """Return the packets whose turn it is, past those that will not come."""
         found = []
         while True:
             if self.number in self.early:

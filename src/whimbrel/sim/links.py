@@ -83,7 +83,7 @@ class Direction:
         return [entry[3] for entry in taken]
 
     def contact(self, time_s: float) -> tuple[float, float] | None:
-        """Give the time in which the link works, from a time on; None: never again."""
+        """Return the time in which the link works, from a time on; None: never again."""
         while True:
             found = self.link.contacts.after(time_s)
             if found is None:
@@ -246,7 +246,7 @@ class Links:
             self.drop(fullest.drop_worst(), broker, "storage full")
 
     def _towards(self, broker: str, target: str) -> Direction:
-        """Give the direction in which a message leaves a broker."""
+        """Return the direction in which a message leaves a broker."""
         if (broker, target) not in self._next_hop:
             way = self._left.from_broker(broker).weight[self.network.number[target]]
             # Where no way is left, messages wait for the one that there was.

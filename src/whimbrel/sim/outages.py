@@ -51,12 +51,12 @@ class Outages:
         return any(failure.broker is not None for failure in self.failures)
 
     def times(self) -> list[float]:
-        """Give when anything begins or ends to fail."""
+        """Say when anything begins or ends to fail."""
         found = {time for each in self.failures for time in (each.start_s, each.end_s)}
         return sorted(time for time in found if math.isfinite(time))
 
     def of(self, link: Link, *, with_brokers: bool) -> list[tuple[float, float]]:
-        """Give when a link does not work; with brokers: also because one of its ends does not."""
+        """Say when a link does not work; with brokers: also because one of its ends does not."""
         return [
             (each.start_s, each.end_s)
             for each in self.failures
@@ -72,11 +72,11 @@ class Outages:
         }
 
     def known_at(self, time_s: float, notice_s: float) -> list[Failure]:
-        """Give the failures that are known at a time, which takes a while from their beginning."""
+        """Return the failures that are known at a time, which takes a while from their beginning."""
         return [each for each in self.failures if each.start_s + notice_s <= time_s < each.end_s]
 
     def without(self, failures: Iterable[Failure]) -> Network:
-        """Give the network without the links that failures stop."""
+        """Return the network without the links that failures stop."""
         failures = list(failures)
         links = [link for link in self.network.links if not any(each.stops(link) for each in failures)]
         return replace(self.network, links=tuple(links))

@@ -42,7 +42,7 @@ class Outcome:
     """What each broker can do in a second."""
 
     def busy(self, seconds: float) -> dict[str, float]:
-        """Give what was asked of each broker in so many seconds as a share of what it can do; 1: just all."""
+        """Say what was asked of each broker in so many seconds as a share of what it can do; 1: just all."""
         return {
             name: work / (self.capacity[name] * seconds) if self.capacity[name] else math.inf
             for name, work in self.work.items()

@@ -86,7 +86,7 @@ class TaskState:
 
 
 def bytes_of(content: Any) -> float:
-    """Give the bytes that Arrow needs for record batches on the wire; the schema is known at both ends."""
+    """Measure the bytes that Arrow needs for record batches on the wire; the schema is known at both ends."""
     if content is None:
         return 0.0
     if isinstance(content, DerivedBatch):

@@ -175,14 +175,14 @@ class _Deployment:
         )
 
     def _given_size(self, task: PlannedTask) -> float | None:
-        """Give the size that the network says the events of a condition's source have."""
+        """Return the size that the network says the events of a condition's source have."""
         sizes = {source.name: source.size_b for source in self.plan.network.sources}
         while task.inputs[0] not in self.workload.feed:
             task = self.workload.task[task.inputs[0]]
         return sizes[task.inputs[0]]
 
     def _definition(self, stream: str) -> str:
-        """Give the definition whose events a stream has; those of sources have none."""
+        """Return the definition whose events a stream has; those of sources have none."""
         if stream in self.workload.feed:
             return stream
         return selection(self.graph, self.workload.task[stream].operators[-1])[0].name
@@ -250,7 +250,7 @@ class _Deployment:
         return feed
 
     def stream(self, task: str) -> str:
-        """Give the name of the stream that a feed or a task sends."""
+        """Return the name of the stream that a feed or a task sends."""
         if task in self.workload.feed:
             return task
         operator = self.workload.task[task].operators[-1]
@@ -270,14 +270,14 @@ class _Deployment:
         return found
 
     def alone(self, recording: Recording) -> dict[str, pa.Table]:
-        """Give what one process finds in the events that the network's sources send, by definition."""
+        """Say what one process finds in the events that the network's sources send, by definition."""
         senders = sender_numbers(recording.events, self.plan.network.sources)
         events = recording.events.filter(pa.array(senders >= 0))
         return one_process(self.query, events, recording.coordinates)
 
 
 def first_broker(world: World, item: Consumer) -> str:
-    """Give the first broker of a consumer, and let it change brokers when it moves."""
+    """Return the first broker of a consumer, and let it change brokers when it moves."""
     if item.at in world.network.number:
         return item.at
     first, *later = attachments(world.network.mover[item.at], world.network)

@@ -2,7 +2,7 @@
 
 Conditions on single events are tested where these come from. What passes is pushed, or kept until it is asked
 for, and travels over links that come and go. Where detections are wanted, the engine looks at all that has
-come; a detection is known when its last event is there, and all that might have spoiled it would be.
+come; a detection is known when its last event is there, and all that might have prevented it would be.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def delivery_name(wanted: DeliveredComposites) -> str:
 
 
 def _restricted(query: Query, pulls: PushPullDeployment) -> Query:
-    """Give the query with what is delivered as its outputs, in the form that plans cut it."""
+    """Return the query with what is delivered as its outputs, in the form that plans cut it."""
     graph = graph_to_plan(query)
     wanted = tuple(dict.fromkeys(each.delivery.stream for each in pulls.wanted))
     return replace(query, graph=Graph(graph.operators, wanted, graph.coordinates), text="", subscriptions=())
@@ -126,7 +126,7 @@ class _Atoms:
         self._number = {source.name: number for number, source in enumerate(pulls.network.sources)}
 
     def by_part(self) -> dict[str, list[Atom]]:
-        """Give the events of each part, in order of time: by their ends."""
+        """Return the events of each part, in order of time: by their ends."""
         rows: dict[EventOrigin, list[int]] = {}
         found: dict[str, list[Atom]] = {}
         for wanted in self.pulls.wanted:
@@ -160,7 +160,7 @@ class _Sink:
         self.query, self.recording = query, recording
 
     def known(self, stream: str, runs: list[PlanRun]) -> tuple[pa.Table, Floats]:
-        """Give the detections of a definition in what has come, and how long after its end each was known."""
+        """Return the detections in what has come, and how long after its end each was known."""
         events = self.recording.events
         came = _came(runs)
         has_come = pa.array([id_ in came for id_ in events.column("id").to_pylist()], pa.bool_())
@@ -196,7 +196,7 @@ class _Settled:
         self._came = {name: sorted(some) for name, some in came.items()}
 
     def times(self, made_of: frozenset[str], end: float) -> Iterator[float]:
-        """Give when a detection of these events, that ends at a time, was known.
+        """Say when a detection of these events, that ends at a time, was known.
 
         What must not occur up to its end has to be there: all that could have come by the longest time that
         its way takes, and what comes later because of others before it.

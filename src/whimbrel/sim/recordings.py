@@ -97,12 +97,12 @@ def _with_ids(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def texts(column: pa.Array) -> list[str | None]:
-    """Give a column of texts, dictionaries or not, as a list."""
+    """Return a column of texts, dictionaries or not, as a list."""
     return list(column.cast(pa.string()).to_pylist())
 
 
 def sender_numbers(events: pa.RecordBatch, sources: Sequence[EventSource]) -> Ints:
-    """Give the number of the source that sends each event; -1 where none sends its type.
+    """Return the number of the source that sends each event; -1 where none sends its type.
 
     An event belongs to the source of its type that has the name of its `source`, or is at what has it.
     Those of other names go to the sources that have none of their own, name by name in turn.

@@ -110,7 +110,7 @@ def _ends(batch: pa.RecordBatch) -> Int64Array:
 
 
 def _ticks(ends: Int64Array, since_us: int, step_us: int) -> Int64Array:
-    """Give when events are sent: at their ends, or at the end of the step that they are in."""
+    """Say when events are sent: at their ends, or at the end of the step that they are in."""
     if not step_us:
         return ends
     return since_us + -((since_us - ends) // step_us) * step_us

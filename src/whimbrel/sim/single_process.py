@@ -14,7 +14,7 @@ from whimbrel.model.time import END_OF_TIME
 
 
 def one_process(query: Query, events: pa.RecordBatch, coordinates: Coordinates | None) -> dict[str, pa.Table]:
-    """Give what the engine finds in all of these events, for each output of the query's graph."""
+    """Say what the engine finds in all of these events, for each output of the query's graph."""
     pieces = {piece.name for piece in cut(query)}
     needed = [each.name for each in query.graph.operators if isinstance(each, Derive) and each.name in pieces]
     (whole,) = cut(query, [needed])

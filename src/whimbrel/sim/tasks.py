@@ -118,7 +118,7 @@ class RunningTask(Endpoint):
         self.work = self.work.anew()
 
     def replay_work(self) -> float:
-        """Give the work that it takes to come to where it was."""
+        """Add up the work that it takes to come to where it was."""
         return sum(self.work.cost(packets) for packets, _ in self.log)
 
     def recover(self) -> None:

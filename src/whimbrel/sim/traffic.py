@@ -93,7 +93,7 @@ class Traffic:
         return self._grouped(lambda _, kind: kind)
 
     def of(self, *kinds: str) -> LinkUse:
-        """Give what was sent of some kinds on all links; of all kinds if none is named."""
+        """Say what was sent of some kinds on all links; of all kinds if none is named."""
         found = LinkUse()
         for (_, kind), used in self.parts.items():
             if not kinds or kind in kinds:
@@ -112,6 +112,6 @@ class Traffic:
         return self.sent - self.arrived - sum(len(drop.message.contents) for drop in self.drops)
 
     def series(self, what: str = "bdp") -> list[tuple[float, float]]:
-        """Give a count over time: (start of the interval in seconds, amount)."""
+        """Return a count over time: (start of the interval in seconds, amount)."""
         last = max(self.by_interval, default=-1)
         return [(n * self.interval_s, float(getattr(self.by_interval[n], what))) for n in range(last + 1)]

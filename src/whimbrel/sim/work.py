@@ -54,19 +54,19 @@ class Work(Protocol):
         ...
 
     def save(self) -> tuple[Any, float]:
-        """Give the state that changes, and its size in bytes."""
+        """Return the state that changes, and its size in bytes."""
         ...
 
     def moved(self, state: Any) -> Work:
-        """Give the same work at another broker, which knows what was saved."""
+        """Return the same work at another broker, which knows what was saved."""
         ...
 
     def cost(self, packets: list[Packet]) -> float:
-        """Give the work that packets make, in units of capacity times seconds."""
+        """Add up the work that packets make, in units of capacity times seconds."""
         ...
 
     def anew(self) -> Work:
-        """Give the same work with nothing done."""
+        """Return the same work with nothing done."""
         ...
 
 
@@ -142,7 +142,7 @@ class EngineWork:
     def _outputs(
         self, detections: pa.Table, carried: Mapping[str, list[DerivedBatch]], complete: Mapping[str, int]
     ) -> Iterable[StreamOutput]:
-        """Give one stream for each definition, for tasks and consumers alike."""
+        """Iterate over one stream for each definition, for tasks and consumers alike."""
         for name, until in complete.items():
             events = [self._numbered(each) for each in carried.get(name, [])]
             rows = sum(len(each) for each in events)
@@ -167,7 +167,7 @@ class EngineWork:
         return self.sizes[name] * rows if name in self.sizes else bytes_of(content)
 
     def save(self) -> tuple[Any, float]:
-        """Give the snapshot of the session, and what came since time last moved on."""
+        """Return the snapshot of the session, and what came since time last moved on."""
         snapshot = self.fragment.session.snapshot()
         waiting = bytes_of(self._events) + sum(bytes_of(each) for each in self._carried.values())
         # Copies: this task may go on, and be brought back to this point later.
@@ -176,11 +176,11 @@ class EngineWork:
         return state, len(snapshot) + waiting if self.state_b is None else self.state_b
 
     def cost(self, packets: list[Packet]) -> float:
-        """Give the work that packets make."""
+        """Add up the work that packets make."""
         return sum(self.work_s.get(packet.stream, 0.0) * events_in([packet]) for packet in packets)
 
     def anew(self) -> EngineWork:
-        """Give the same work with nothing done."""
+        """Return the same work with nothing done."""
         return replace(self, _events=[], _carried={}, _born_s=0.0, _made=0)
 
     def moved(self, state: Any) -> EngineWork:
@@ -205,7 +205,7 @@ def _split(parts: list[pa.RecordBatch], complete: int) -> tuple[list[pa.RecordBa
 
 
 def _once(batch: pa.RecordBatch, keys: list[Any], seen: set[Any]) -> pa.RecordBatch:
-    """Give the rows whose keys have not been seen, and take note of them."""
+    """Return the rows whose keys have not been seen, and take note of them."""
     is_new = [key not in seen for key in keys]
     seen.update(keys)
     return batch if all(is_new) else batch.filter(pa.array(is_new, pa.bool_()))
@@ -240,11 +240,11 @@ class SelectWork:
         return found
 
     def cost(self, packets: list[Packet]) -> float:
-        """Give the work that packets make."""
+        """Add up the work that packets make."""
         return self.work_s * events_in(packets)
 
     def save(self) -> tuple[Any, float]:
-        """Give nothing: it remembers nothing."""
+        """Return nothing: it remembers nothing."""
         return None, 0.0
 
     def moved(self, state: Any) -> SelectWork:  # noqa: ARG002 (as the other kinds of work)

@@ -101,7 +101,7 @@ class World:
         other.inlets[sender, stream] = self._inlets[reader, (sender, stream)] = Inlet(one.broker)
 
     def find(self, name: str) -> Endpoint:
-        """Give the one of a name, who must not be on the way from one broker to another."""
+        """Return the one of a name, who must not be on the way from one broker to another."""
         if name not in self.where:
             raise unknown("feed, task or consumer", name, self.where)
         found = self._stands[name, self.where[name]]
@@ -109,7 +109,7 @@ class World:
         return found
 
     def tasks(self) -> list[RunningTask]:
-        """Give the tasks that run; those on their way between brokers are left out."""
+        """Return the tasks that run; those on their way between brokers are left out."""
         return [each for each in self._stands.values() if isinstance(each, RunningTask)]
 
     # -- messages ----------------------------------------------------------------------------------------

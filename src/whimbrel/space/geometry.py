@@ -65,12 +65,12 @@ def as_circle(region: str | bytes | Circle) -> Circle | None:
     """Read a circle; None if a region is none."""
     if isinstance(region, tuple):
         return region
-    found = _CIRCLE.fullmatch(region) if isinstance(region, str) else None
-    return None if found is None else ("circle", float(found[1]), float(found[2]), float(found[3]))
+    written = _CIRCLE.fullmatch(region) if isinstance(region, str) else None
+    return None if written is None else ("circle", float(written[1]), float(written[2]), float(written[3]))
 
 
 def circle_box(circle: Circle, coordinates: Coordinates) -> tuple[float, float, float, float]:
-    """Give the box around a circle; longitudes may lie beyond 180 degrees.
+    """Compute the box around a circle; longitudes may lie beyond 180 degrees.
 
     >>> circle_box(("circle", 179.0, 0.0, 222_390.0), Coordinates.LONLAT)[2] > 180
     True
@@ -124,8 +124,8 @@ def _exact_wkt(shapes: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:
     # GEOS drops the 17th digit, which one number in some hundred needs; those few are written again.
     wanted, owner = shapely.get_coordinates(shapes, return_index=True)
     given = shapely.get_coordinates(shapely.from_wkt(texts))
-    for place in np.unique(owner[(wanted != given).any(axis=1)]):
-        texts[place] = _with_numbers(texts[place], wanted[owner == place].ravel().tolist())
+    for row in np.unique(owner[(wanted != given).any(axis=1)]):
+        texts[row] = _with_numbers(texts[row], wanted[owner == row].ravel().tolist())
     return texts
 
 
@@ -254,12 +254,12 @@ def points_in_shapes(
 
     xs, ys = np.asarray(x, np.float64), np.asarray(y, np.float64)
     with np.errstate(invalid="ignore"):
-        found = np.asarray(shapely.intersects_xy(shapes, xs, ys))
+        inside = np.asarray(shapely.intersects_xy(shapes, xs, ys))
         if coordinates is Coordinates.LONLAT:
             bounds = shapely.bounds(shapes)
             east, west = bounds[..., 2] >= 180.0, bounds[..., 0] <= -180.0
             if east.any():
-                found |= east & shapely.intersects_xy(shapes, xs + 360.0, ys)
+                inside |= east & shapely.intersects_xy(shapes, xs + 360.0, ys)
             if west.any():
-                found |= west & shapely.intersects_xy(shapes, xs - 360.0, ys)
-        return found
+                inside |= west & shapely.intersects_xy(shapes, xs - 360.0, ys)
+        return inside

@@ -8,6 +8,7 @@ need no test. A point is looked up once in every level that holds anything.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from whimbrel.space.kernels.exact import BOX, CIRCLE, POLYGON
 from whimbrel.space.lists import Ints, Lists, lengthen
 
 Numbers = npt.NDArray[np.int32]
+Pairs = tuple[Numbers, Numbers]
+"""Rows of events or points, and the numbers of what they meet."""
 
 _SLICE = 1 << 13
 """So many shapes are put in or taken out between two looks at whether the table is to be moved on."""
@@ -131,27 +134,16 @@ class ShapeGrid:
             self._kinds, self._levels, self._shapes, self._rings, self._lonlat, _SCALES, self._natives,
         )  # fmt: skip
 
-    def match(self, x: Floats, y: Floats) -> tuple[Numbers, Numbers]:
-        """Give the pairs of a point (its row) and a shape (its number) that it lies in, in order of the rows.
+    def match(self, x: Floats, y: Floats) -> Pairs:
+        """Find the pairs of a point (its row) and a shape (its number) that it lies in, in order of the rows.
 
         Borders count; a point with a NaN coordinate lies nowhere.
         """
-        found: list[tuple[Numbers, Numbers]] = []
-        done, room = 0, len(x) + 1024
-        while done < len(x):
-            rows, numbers = np.empty(room, np.int32), np.empty(room, np.int32)
-            before = done
-            done, count = kernels.look_up(x, y, done, *self.to_look_up(len(x)), rows, numbers)
-            found.append((rows[:count], numbers[:count]))
-            room = 2 * room if done == before else room
-        if len(found) == 1:
-            return found[0]
-        if not found:
-            return np.zeros(0, np.int32), np.zeros(0, np.int32)
-        return np.concatenate([rows for rows, _ in found]), np.concatenate([numbers for _, numbers in found])
+        arrays = self.to_look_up(len(x))
+        return collected(len(x), lambda done, *room: kernels.look_up(x, y, done, *arrays, *room))
 
     def to_look_up(self, points: int) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any, Any]:
-        """Give the arrays in which kernels look up so many points, in the order in which they take them."""
+        """List the arrays in which kernels look up so many points, in the order in which they take them."""
         self._lists.go_on(points // 2)  # looking into two tables costs more than this
         counts = self._natives[: kernels.LEVELS] + self._natives[kernels.LEVELS :]
         levels = np.flatnonzero(counts)[::-1].copy()
@@ -163,14 +155,40 @@ class ShapeGrid:
 
     def hold(self, x: Floats, y: Floats, numbers: Numbers) -> npt.NDArray[np.bool_]:
         """Tell which points lie in which shape, pair by pair."""
-        found: npt.NDArray[np.bool_] = kernels.hold(
+        holds: npt.NDArray[np.bool_] = kernels.hold(
             x, y, numbers, self._kinds, self._shapes, self._rings, self._lonlat, self._lists.words
         )
-        return found
+        return holds
+
+
+def collected(rows: int, look_up: Callable[[int, Numbers, Numbers], tuple[int, int]]) -> Pairs:
+    """Look up all rows; where a kernel runs out of room for pairs, it goes on with more.
+
+    The kernel takes the first row that is not done, and room for pairs; it gives the same row for the next
+    call, and how many pairs it wrote.
+    """
+    pairs: list[Pairs] = []
+    done, room = 0, rows + 1024
+    while done < rows:
+        some, numbers = np.empty(room, np.int32), np.empty(room, np.int32)
+        before = done
+        done, count = look_up(done, some, numbers)
+        pairs.append((some[:count], numbers[:count]))
+        room = 2 * room if done == before else room
+    return joined(pairs)
+
+
+def joined(pairs: list[Pairs]) -> Pairs:
+    """Put pairs one behind the other."""
+    if len(pairs) == 1:
+        return pairs[0]
+    if not pairs:
+        return np.zeros(0, np.int32), np.zeros(0, np.int32)
+    return np.concatenate([rows for rows, _ in pairs]), np.concatenate([numbers for _, numbers in pairs])
 
 
 def _rings_of(polygons: npt.NDArray[Any]) -> tuple[Floats, Ints]:
-    """Give the corners of polygons, a NaN corner between two rings of one, and where those of each begin."""
+    """List the corners of polygons, a NaN corner between two rings of one, and where those of each begin."""
     import shapely
 
     parts, part_of = shapely.get_parts(polygons, return_index=True)

@@ -57,7 +57,7 @@ class Lists:
         return bool(self.counters[USED] + 64 > MOST_SLOTS * (len(self.slots) // 2))
 
     def make_room(self, words: int = 0) -> None:
-        """Give the kernels more room where they need it: for a list twice as long as any, or `words`."""
+        """Make more room for the kernels where they need it: for a list twice as long as any, or `words`."""
         if self.is_tight:
             self._move(len(self.old))
             self._begin_to_move()

@@ -43,8 +43,8 @@ def place_copies(
     numbers[:, nowhere] = 0  # what lies nowhere is near nothing: any shard will do
     of_cell = (_scrambled(numbers) % np.uint64(shards)).astype(np.int64)
     new = np.ones(of_cell.shape, np.bool_)
-    for place in range(1, len(of_cell)):
-        new[place] = (of_cell[:place] != of_cell[place]).all(axis=0)
+    for corner_number in range(1, len(of_cell)):
+        new[corner_number] = (of_cell[:corner_number] != of_cell[corner_number]).all(axis=0)
     corner, row = np.nonzero(new)
     order = np.argsort(row, kind="stable")
     corner, row = corner[order], row[order]
@@ -60,7 +60,7 @@ class _Plane:
         return _number(np.floor(y / self.size), np.floor(x / self.size))
 
     def corners(self, x: Floats, y: Floats) -> list[Ints]:
-        """Give the cells at the corners of the square within reach: it is smaller than a cell."""
+        """List the cells at the corners of the square within reach: it is smaller than a cell."""
         steps = (-self.reach, self.reach)
         return [self.at(x + dx, y + dy) for dx in steps for dy in steps]
 
@@ -80,28 +80,28 @@ class _Globe:
         return _number(row, np.minimum(column, columns - 1))
 
     def _columns(self, row: Floats) -> Floats:
-        """Give the number of cells in rows: fewer towards the poles, so that each is wide enough."""
+        """Count the cells in rows: fewer towards the poles, so that each is wide enough."""
         far = np.maximum(np.abs(row), np.abs(row + 1)) * self.size
         narrowest = self._half_width(far + self.size)
         return np.maximum(1.0, np.floor(360.0 / (CELLS_PER_REACH * narrowest)))
 
     def _half_width(self, lat: Floats) -> Floats:
-        """Give the reach in degrees of longitude, for events up to a latitude."""
+        """Convert the reach to degrees of longitude, for events up to a latitude."""
         nearest_pole = np.minimum(np.abs(lat) + self.reach, 90.0)
         with np.errstate(divide="ignore", over="ignore"):
             return np.minimum(self.reach / np.maximum(np.cos(np.radians(nearest_pole)), 1e-12), 180.0)
 
     def corners(self, lon: Floats, lat: Floats) -> list[Ints]:
         half = self._half_width(lat)
-        found = []
+        cells = []
         for dy in (-self.reach, self.reach):
             row = np.floor((lat + dy) / self.size)
-            found += [self._cell(row, lon - half), self._cell(row, lon + half)]
-        return found
+            cells += [self._cell(row, lon - half), self._cell(row, lon + half)]
+        return cells
 
 
 def _number(row: Floats, column: Floats) -> Ints:
-    """Give cells numbers; two that share one go to one shard, which harms nothing."""
+    """Make numbers of cells; two that share one go to one shard, which harms nothing."""
     return row.astype(np.int64) * np.int64(1_000_003) + column.astype(np.int64)
 
 

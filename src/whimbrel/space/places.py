@@ -171,10 +171,10 @@ def polygons_of(shapes: Sequence[Place] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Read polygons from Shapely, WKT texts or WKB bytes."""
     import shapely
 
-    found = np.empty(len(shapes), dtype=object)
+    polygons = np.empty(len(shapes), dtype=object)
     are_shapes = all(isinstance(shape, shapely.Geometry) for shape in shapes)
-    found[:] = shapes if are_shapes else [as_polygon(shape) for shape in shapes]
-    return np.asarray(shapely.force_2d(found), dtype=object)
+    polygons[:] = shapes if are_shapes else [as_polygon(shape) for shape in shapes]
+    return np.asarray(shapely.force_2d(polygons), dtype=object)
 
 
 def as_polygon(place: Any) -> shapely.Geometry:

@@ -59,7 +59,7 @@ class Prepared:
 
     def kind(self, name: str) -> sql.DataType | None:
         """Determine the Spark type of a column; None if there is none."""
-        return next((each.dataType for each in self.frame.schema.fields if each.name == name), None)
+        return next((field.dataType for field in self.frame.schema.fields if field.name == name), None)
 
 
 def prepare(

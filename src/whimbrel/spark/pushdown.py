@@ -95,7 +95,7 @@ def _test(expr: Expr, types: Types) -> Column | None:
             bounds = [_compared(">=", name, low, types), _compared("<=", name, high, types)]
             known = [bound for bound in bounds if bound is not None]
             return reduce(and_, known) if known else None
-        case OneOf(Attribute(None, name), choices) if all(_fit(name, each, types) for each in choices):
+        case OneOf(Attribute(None, name), choices) if all(_fit(name, choice, types) for choice in choices):
             return fn.col(quoted(name)).isin([each.value for each in choices])
     return None
 

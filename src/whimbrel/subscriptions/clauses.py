@@ -96,9 +96,9 @@ def _moved(error: QueryError, columns: int, text: str) -> QueryError:
     if at is not None and at.line == 1:
         end = at.end_column - columns if at.end_line == 1 else at.end_column
         at = replace(at, column=max(1, at.column - columns), end_column=max(2, end))
-    made = type(error).__new__(type(error))
-    QueryError.__init__(made, error.message, at, error.hint)
-    return made.located_in(text)
+    moved = type(error).__new__(type(error))
+    QueryError.__init__(moved, error.message, at, error.hint)
+    return moved.located_in(text)
 
 
 def _conditions(filters: tuple[Source | Filter, ...]) -> SubscriptionClauses:

@@ -30,7 +30,7 @@ def _column(batch: pa.RecordBatch, name: str, x: Floats, y: Floats) -> Column:
 
 
 def read_points(batch: pa.RecordBatch, coordinates: Coordinates) -> tuple[Floats, Floats]:
-    """Give where events lie; NaN for those that lie nowhere, empty arrays if none lies anywhere.
+    """Read where events lie; NaN for those that lie nowhere, empty arrays if none lies anywhere.
 
     A polygon counts by the centre of its bounding box. What is out of range lies nowhere.
     """
@@ -56,10 +56,10 @@ def _check_coordinates(batch: pa.RecordBatch, names: set[str], coordinates: Coor
     in_degrees = bool(names & {"lon", "lat"}) or said == Coordinates.LONLAT
     in_metres = not in_degrees and (bool(names & {"x", "y"}) or said == Coordinates.PLANE)
     if (in_degrees and coordinates is Coordinates.PLANE) or (in_metres and coordinates is Coordinates.LONLAT):
-        found = Coordinates.LONLAT if in_degrees else Coordinates.PLANE
+        given = Coordinates.LONLAT if in_degrees else Coordinates.PLANE
         raise DataError(
-            f"coordinates are mixed: the events have {found} coordinates, the subscriptions {coordinates}; "
-            f"make them with wb.Subscriptions(coordinates={found.value!r})"
+            f"coordinates are mixed: the events have {given} coordinates, the subscriptions {coordinates}; "
+            f"make them with wb.Subscriptions(coordinates={given.value!r})"
         )
 
 

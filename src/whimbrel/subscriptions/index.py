@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whimbrel.engine.condition_index import ConditionIndex, Pairs
+from whimbrel.engine.condition_index import ConditionIndex
 from whimbrel.engine.packed_conditions import ClauseRows
 from whimbrel.errors import DataError
 from whimbrel.model.frames import EventTable, batches
 from whimbrel.model.schema import Coordinates
 from whimbrel.space.geometry import Floats
+from whimbrel.space.grid import Pairs
 from whimbrel.space.places import Boxes, Circles, Place, PlaceSet, Polygons, one_place, polygons_of
 from whimbrel.subscriptions.clauses import SubscriptionClauses, of_condition, of_text, of_type, of_values
 from whimbrel.subscriptions.columns import read_batch, read_points
@@ -204,17 +205,17 @@ class Subscriptions:
             location, or with one that is not finite or out of range, lies in no place; a polygon counts by
             its centre. A value of another type than the one asked for is not equal to it.
         """
-        found: list[pa.Table] = []
+        tables: list[pa.Table] = []
         first = 0
         for batch in batches(events, rows=_ROWS):
             rows, numbers = self._match(batch)
             event_rows = pa.array(rows.astype(np.int64) + first)
-            found.append(pa.table({"event_row": event_rows, "subscription": self._names.of(numbers)}))
+            tables.append(pa.table({"event_row": event_rows, "subscription": self._names.of(numbers)}))
             first += batch.num_rows
-        if not found:
+        if not tables:
             kind = pa.string() if self._names.is_text is not False else pa.int64()
             return pa.table({"event_row": pa.array([], pa.int64()), "subscription": pa.array([], kind)})
-        return pa.concat_tables(found)
+        return pa.concat_tables(tables)
 
     def _match(self, batch: pa.RecordBatch) -> Pairs:
         x, y = read_points(batch, self.coordinates)
@@ -247,9 +248,9 @@ class Subscriptions:
 
 
 def _floats(what: str, values: npt.ArrayLike, count: int) -> Floats:
-    """Give a column of numbers, one for each subscription."""
+    """Make a column of numbers, one for each subscription."""
     try:
-        found = np.asarray(values, np.float64)
-        return np.ascontiguousarray(np.broadcast_to(found, (count,)))
+        numbers = np.asarray(values, np.float64)
+        return np.ascontiguousarray(np.broadcast_to(numbers, (count,)))
     except (ValueError, TypeError) as error:
         raise DataError(f"{what!r} must be {count} numbers, one for each id: {error}") from error

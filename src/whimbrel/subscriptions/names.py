@@ -100,7 +100,7 @@ class SubscriptionNames:
         return self._names.nbytes + self._lists.nbytes
 
     def find(self, given: GivenNames) -> Ints:
-        """Give the numbers of names, -1 for those that nobody has."""
+        """Look up the numbers of names, -1 for those that nobody has."""
         if self.is_text is not given.is_text:
             return np.full(len(given), -1, np.int64)
         lists = self._lists
@@ -126,7 +126,7 @@ class SubscriptionNames:
                 raise DataError(f"{given.shown(row)} is given twice; ids must differ")
 
     def enter(self, numbers: Ints, given: GivenNames) -> None:
-        """Give numbers their names."""
+        """Store the names of numbers."""
         if not len(numbers):
             return
         self.is_text = given.is_text
@@ -153,7 +153,7 @@ class SubscriptionNames:
         lists.go_on()
 
     def of(self, numbers: npt.NDArray[np.int32]) -> pa.ChunkedArray:
-        """Give the names of numbers as an Arrow column."""
+        """Write the names of numbers as an Arrow column."""
         if not self.is_text:
             return pa.chunked_array(
                 [pa.array(self._names[numbers] if len(self._names) else numbers, pa.int64())]

@@ -32,33 +32,33 @@ class SubscriptionRows:
 
 def read_rows(batch: pa.RecordBatch, coordinates: Coordinates) -> SubscriptionRows:
     """Read a batch of subscriptions; the column `id` is not looked at."""
-    found = set(batch.schema.names)
-    if "id" not in found:
-        hint = did_you_mean("id", found)
+    present = set(batch.schema.names)
+    if "id" not in present:
+        hint = did_you_mean("id", present)
         raise DataError(f"the table of subscriptions has no column 'id'{f'; {hint}' if hint else ''}")
     names = [name for name in batch.schema.names if name not in _PLACES and name != "id"]
     for name in names:
         if name in TIMES or name in ALIASES:
             raise DataError(f"a subscription cannot ask for {name!r} in a column; leave it out")
     columns = [from_arrow(natural(name, batch.column(name), Faults(batch.num_rows))) for name in names]
-    places = _places(batch, found & _PLACES, coordinates)
+    places = _places(batch, present & _PLACES, coordinates)
     if not names:
         return SubscriptionRows(places)
     highs, lows = np.empty((2, len(names), batch.num_rows), np.int64)
-    for place, column in enumerate(columns):
-        column_hashes(column, highs[place], lows[place])
+    for row, column in enumerate(columns):
+        column_hashes(column, highs[row], lows[row])
     return SubscriptionRows(places, ClauseRows.of_hashes(tuple(names), highs, lows))
 
 
-def _places(batch: pa.RecordBatch, found: set[str], coordinates: Coordinates) -> PlaceSet | None:
-    if not found:
+def _places(batch: pa.RecordBatch, present: set[str], coordinates: Coordinates) -> PlaceSet | None:
+    if not present:
         return None
-    if found == {"geometry"}:
+    if present == {"geometry"}:
         return Polygons(polygons_of(decoded(batch.column("geometry")).to_pylist()))
     pair = _POINTS[coordinates]
-    if found != {*pair, "radius_m"}:
+    if present != {*pair, "radius_m"}:
         raise DataError(
-            f"the columns {', '.join(sorted(found))} make no place; give 'geometry', or "
+            f"the columns {', '.join(sorted(present))} make no place; give 'geometry', or "
             f"{pair[0]!r}, {pair[1]!r} and 'radius_m' (coordinates are {coordinates.value})"
         )
     x, y, radius = (_numbers(batch, name) for name in (*pair, "radius_m"))

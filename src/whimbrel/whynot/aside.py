@@ -27,7 +27,7 @@ def unprocessed(
         Unprocessed("rejected", counts.rejected, _rejected(aside["rejected"], key, limit)),
         Unprocessed("waiting", counts.waiting, (_WAITING,) if counts.waiting else ()),
     ]
-    return tuple(each for each in outcomes if each.count)
+    return tuple(outcome for outcome in outcomes if outcome.count)
 
 
 _AGAIN = "had an id that was processed before"

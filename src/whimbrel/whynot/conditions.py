@@ -87,7 +87,7 @@ def holds(condition: Expr, frame: Frame) -> BoolArray:
 
 def failing(condition: Expr, frame: Frame) -> tuple[Expr, ...]:
     """List the parts of a condition, joined by `and`, that are not true of the one row of a frame."""
-    return tuple(each for each in conjuncts(condition) if not holds(each, frame)[0])
+    return tuple(conjunct for conjunct in conjuncts(condition) if not holds(conjunct, frame)[0])
 
 
 def shortfall(condition: Expr, frame: Frame) -> FloatArray:
@@ -221,7 +221,7 @@ def _(condition: Call, frame: Frame) -> str:
         bounds = f"{_value(low, frame, unit)} and {_value(high, frame, unit)}"
         return f"{shortened(value)} was {_value(value, frame, unit)}, needed between {bounds}"
     if name == "in":
-        listed = ", ".join(_value(each, frame) for each in arguments[1:])
+        listed = ", ".join(_value(argument, frame) for argument in arguments[1:])
         return f"{shortened(arguments[0])} was {_value(arguments[0], frame)}, needed one of {listed}"
     if name == "is_null":
         return f"{shortened(arguments[0])} was {_value(arguments[0], frame)}, needed none"
@@ -241,7 +241,7 @@ def _unit(expr: Expr) -> str:
         case Call("distance", _):
             return METRES
         case Call("abs" | "least" | "greatest" | "coalesce" | "round", arguments):
-            return next((unit for each in arguments if (unit := _unit(each))), "")
+            return next((unit for argument in arguments if (unit := _unit(argument))), "")
         case Binary("+" | "-", left, right):
             return _unit(left) or _unit(right)
     return ""

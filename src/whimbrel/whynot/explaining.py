@@ -187,8 +187,8 @@ def _is_store(events: Any) -> bool:
 def _counted(source: Iterable[pa.RecordBatch], types: Counter[str]) -> Iterator[pa.RecordBatch]:
     """Count events by their type as they pass."""
     for batch in source:
-        for each in pc.value_counts(decoded(batch.column("type"))).to_pylist():
-            types[each["values"]] += each["counts"]
+        for count in pc.value_counts(decoded(batch.column("type"))).to_pylist():
+            types[count["values"]] += count["counts"]
         yield batch
 
 

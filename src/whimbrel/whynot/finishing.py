@@ -233,7 +233,7 @@ class Finish:
         candidates = self.candidates
         inside = np.array(sorted(self._inside(row)), np.int64)
         choices = [inside[candidates.has(inside, part)].tolist() for part in range(len(self.op.parts))]
-        if np.prod([float(len(each)) for each in choices]) > MOST_COMBINATIONS:
+        if np.prod([float(len(choice)) for choice in choices]) > MOST_COMBINATIONS:
             return None
         for indices in product(*choices):
             binding = {part: BoundEvent(part, index) for part, index in enumerate(indices)}

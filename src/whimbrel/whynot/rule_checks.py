@@ -60,7 +60,7 @@ class RuleChecks:
 
     def every(self, *, group: int | None = None) -> list[RuleCheck]:
         """Try all rules; that of the group only where there is one."""
-        own = [self._own_condition(each) for each in self.candidates.slots[self.slot].conditions]
+        own = [self._own_condition(condition) for condition in self.candidates.slots[self.slot].conditions]
         if group is not None:
             own.append(self._group(group))
         return [*own, *self.between()]
@@ -208,7 +208,7 @@ class RuleChecks:
             if (needs := self.candidates.needs(condition)) <= there
             and (self.part in needs or (not needs and not self.binding))
         ]
-        return [each for condition in ready for each in conjuncts(condition)]
+        return [conjunct for condition in ready for conjunct in conjuncts(condition)]
 
     def _own_condition(self, condition: Expr) -> RuleCheck:
         """Try a condition on the event itself."""

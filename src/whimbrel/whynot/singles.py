@@ -77,7 +77,7 @@ def _miss(
 ) -> Miss:
     rows = np.array([row], np.int64)
     frame = RowsFrame(view.context, slot.stream, rows, slot.alias)
-    false = [each for each in slot.conditions if not holds(each, frame)[0]]
+    false = [condition for condition in slot.conditions if not holds(condition, frame)[0]]
     name = slot.alias or origin.name
     reasons = tuple(condition_reason(each, frame, name) for each in false)
     group = group_of(view.context, slot.stream, row, partitioning.keys)

@@ -94,16 +94,16 @@ _NO_SUM = Column(Type.INT, np.zeros(1, np.int64))
 
 @dataclass(frozen=True)
 class Begun:
-    """A match in the making that went no further: how many steps, and the places of their events."""
+    """A match in the making that went no further: how many steps, and the indices of their events."""
 
     length: int
     taken: Mapping[str, tuple[int, ...]]
     group: Mapping[str, Any]
 
     @property
-    def places(self) -> list[int]:
+    def indices(self) -> list[int]:
         """Everything that was taken, in order."""
-        return sorted(index for places in self.taken.values() for index in places)
+        return sorted(index for indices in self.taken.values() for index in indices)
 
 
 class Walk:
@@ -123,14 +123,14 @@ class Walk:
             self.group[at] = groups.of(root, self.events.row[at])
 
     @cached_property
-    def place_of(self) -> dict[str, int]:
+    def index_of(self) -> dict[str, int]:
         """Where the event with an id stands."""
-        index_of: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         for number, root in enumerate(self.roots):
             at = np.flatnonzero(self.events.root == number)
             ids = row_ids(self.view.context, root, self.events.row[at]).to_pylist()
-            index_of |= dict(zip(ids, at.tolist(), strict=True))
-        return index_of
+            numbers |= dict(zip(ids, at.tolist(), strict=True))
+        return numbers
 
     # -- how far matches came ----------------------------------------------------------------------------
 
@@ -141,14 +141,14 @@ class Walk:
             if not is_negative(self.op.steps[length - 1]):
                 reached: dict[int, list[Begun]] = {}
                 for each in self._of_length(length):
-                    if each.places:
-                        reached.setdefault(each.places[0], []).append(each)
+                    if each.indices:
+                        reached.setdefault(each.indices[0], []).append(each)
                 best |= reached
         detected = self._starts_of_detections()
         longest = [
             each for start, each in best.items() if start not in detected and self._is_asked_for(each[-1])
         ]
-        return sorted(longest, key=lambda each: (-each[0].length, -each[0].places[0]))
+        return sorted(longest, key=lambda each: (-each[0].length, -each[0].indices[0]))
 
     def _starts_of_detections(self) -> set[int]:
         stream = self.view.stream(self.op.name)
@@ -156,7 +156,7 @@ class Walk:
         firsts = lineage.refs[lineage.offsets[:-1]] if len(stream.new) else np.zeros(0, np.int64)
         atoms = self.view.context.atoms
         ids = row_ids(self.view.context, atoms, np.unique(firsts)).to_pylist() if len(firsts) else []
-        return {self.place_of[each] for each in ids if each in self.place_of}
+        return {self.index_of[identity] for identity in ids if identity in self.index_of}
 
     def _of_length(self, length: int) -> Iterator[Begun]:
         name = beginning(self.op.name, length)
@@ -166,12 +166,12 @@ class Walk:
         keys = [key.name for key in self.op.partitioning.keys]
         groups = {key: values(stream.store.column(Attribute(None, key), stream.new)) for key in keys}
         for row in range(len(stream.new)):
-            taken = {s: tuple(self.place_of[each] for each in columns[s][row] or ()) for s in steps}
+            taken = {s: tuple(self.index_of[each] for each in columns[s][row] or ()) for s in steps}
             yield Begun(length, taken, {key: groups[key][row] for key in keys})
 
     def _is_asked_for(self, begun: Begun) -> bool:
-        places = np.array(begun.places, np.int64)
-        context = self.view.in_time(self.events.start[places], self.events.end[places]).any()
+        indices = np.array(begun.indices, np.int64)
+        context = self.view.in_time(self.events.start[indices], self.events.end[indices]).any()
         return bool(context) and self.view.of_group(begun.group)
 
     # -- what could not even begin -------------------------------------------------------------------------
@@ -202,19 +202,19 @@ class Walk:
         """Say what stopped the nearest of the matches that began with one event."""
         tried = [(self._stopped(begun), begun) for begun in ways[-WAYS:]]
         stopped, begun = min(tried, key=lambda pair: pair[0].cost)
-        shown = {name: list(places) for name, places in begun.taken.items()}
-        if stopped.place is not None and stopped.step is not None:
-            shown.setdefault(stopped.step.name, []).append(stopped.place)
+        shown = {name: list(indices) for name, indices in begun.taken.items()}
+        if stopped.index is not None and stopped.step is not None:
+            shown.setdefault(stopped.step.name, []).append(stopped.index)
         parts = tuple(
             part for step in self.op.taken() for part in self._parts(step, shown.get(step.name, []))
         )
         cost = stopped.cost + WEIGHTS["nothing"] * max(0, len(self.op.steps) - begun.length - 1)
         return Miss(definition, self.op.name, dict(begun.group), parts, stopped.reasons, cost)
 
-    def _parts(self, step: PatternStep, places: list[int]) -> list[tuple[str, Seen | None]]:
-        if len(places) < 2:
-            return [(step.name, self._seen(places[0]) if places else None)]
-        return [(f"{step.name} {number}", self._seen(index)) for number, index in enumerate(places, start=1)]
+    def _parts(self, step: PatternStep, indices: list[int]) -> list[tuple[str, Seen | None]]:
+        if len(indices) < 2:
+            return [(step.name, self._seen(indices[0]) if indices else None)]
+        return [(f"{step.name} {number}", self._seen(index)) for number, index in enumerate(indices, start=1)]
 
     def _stopped(self, begun: Begun) -> Stopped:
         rest = self.op.steps[begun.length :]
@@ -235,7 +235,7 @@ class Walk:
 
     def _ahead(self, begun: Begun) -> list[int]:
         """Select the events of the partition that follow, as many as are looked at."""
-        last = begun.places[-1]
+        last = begun.indices[-1]
         behind = np.flatnonzero(self.group[last + 1 :] == self.group[last])[:AHEAD]
         return [int(index) + last + 1 for index in behind]
 
@@ -276,40 +276,40 @@ class Walk:
         )
         return Reason("time", text, step.name)
 
-    def _tried(self, begun: Begun, step: PatternStep, place: int) -> tuple[float, tuple[Reason, ...]]:
+    def _tried(self, begun: Begun, step: PatternStep, index: int) -> tuple[float, tuple[Reason, ...]]:
         """Say what keeps an event from being taken by a step, and what that counts."""
-        cost, reasons = self._tested(begun, step.test, step.name, place)
-        late = self._late(begun, step, place)
+        cost, reasons = self._tested(begun, step.test, step.name, index)
+        late = self._late(begun, step, index)
         return (cost + 1.0, (*reasons, late)) if late is not None else (cost, reasons)
 
     def _tested(
-        self, begun: Begun, test: StepTest, name: str, place: int
+        self, begun: Begun, test: StepTest, name: str, index: int
     ) -> tuple[float, tuple[Reason, ...]]:
-        row, root = int(self.events.row[place]), self.roots[int(self.events.root[place])]
+        row, root = int(self.events.row[index]), self.roots[int(self.events.root[index])]
         frame = RowsFrame(self.view.context, root, np.array([row], np.int64), None, self.op.partitioning)
-        taken = {step: self._rows_of(step, places) for step, places in begun.taken.items() if places}
+        taken = {step: self._rows_of(step, indices) for step, indices in begun.taken.items() if indices}
         candidate = Candidate(self.view.context, frame, taken)
         conditions: list[Expr] = list(conjuncts(test.condition))
         selected = self.view.stream(test.input)
         if selected.store is not root.store or row not in selected.new:
             own = [slot for slot in wider(self.view, 0, test.input, None) if row in slot.stream.new]
             if not own:
-                return 2.0, (Reason("condition", f"{self._seen(place)} is none of {test.input}", name),)
+                return 2.0, (Reason("condition", f"{self._seen(index)} is none of {test.input}", name),)
             conditions = [*own[0].conditions, *conditions]
-        false = [each for each in conditions if not holds(each, candidate)[0]]
+        false = [condition for condition in conditions if not holds(condition, candidate)[0]]
         cost = sum(0.5 + 0.5 * min(1.0, float(shortfall(each, candidate)[0])) for each in false)
         return cost, tuple(condition_reason(each, candidate, name) for each in false)
 
-    def _rows_of(self, step: str, places: tuple[int, ...]) -> RowsFrame:
-        root = self.roots[int(self.events.root[places[0]])]
-        return RowsFrame(self.view.context, root, self.events.row[list(places)], step, self.op.partitioning)
+    def _rows_of(self, step: str, indices: tuple[int, ...]) -> RowsFrame:
+        root = self.roots[int(self.events.root[indices[0]])]
+        return RowsFrame(self.view.context, root, self.events.row[list(indices)], step, self.op.partitioning)
 
-    def _late(self, begun: Begun, step: PatternStep, place: int) -> Reason | None:
+    def _late(self, begun: Begun, step: PatternStep, index: int) -> Reason | None:
         """Tell whether time had run out; the bounds themselves are too late."""
-        first, last = begun.places[0], begun.places[-1]
+        first, last = begun.indices[0], begun.indices[-1]
         bounds = [(self.op.within, first), (self.op.gap, last), (step.within_previous, last)]
         for bound, since in bounds:
-            took = int(self.events.end[place] - self.events.end[since])
+            took = int(self.events.end[index] - self.events.end[since])
             if bound is not None and took >= bound:
                 what = self._seen(since)
                 text = f"came {format_duration(took)} after {what}, needed less than {format_duration(bound)}"
@@ -334,24 +334,24 @@ class Walk:
 
     def _undecided(self, begun: Begun, negative: Element) -> Stopped:
         """Say why a match that lacks nothing but an absence at its end was not detected."""
-        due = int(self.events.end[begun.places[0]]) + (self.op.within or 0)
+        due = int(self.events.end[begun.indices[0]]) + (self.op.within or 0)
         if self.op.within is not None and due > self.view.watched.session.watermark:
             text = f"everything is there; it is detected at {clock(due)} if nothing prevents it"
             return Stopped((Reason("waiting", text),), WEIGHTS["waiting"])
         if negative.contiguity is Contiguity.NOT_NEXT and not self._ahead(begun):
-            last = self._seen(begun.places[-1])
+            last = self._seen(begun.indices[-1])
             text = f"no event came after {last}, so that what is next is not known"
             return Stopped((Reason("nothing", text),), WEIGHTS["nothing"])
         return Stopped((Reason("context", "what must not occur ruled it out before it could end so"),), 2.0)
 
     def _none_came(self, element: Element, begun: Begun) -> Stopped:
         names = "/".join(step.name for step in entries((element,)))
-        last = self._seen(begun.places[-1])
+        last = self._seen(begun.indices[-1])
         return Stopped((Reason("nothing", f"no event that could be {names} came after {last}", names),), 3.0)
 
-    def _seen(self, place: int) -> Seen:
-        root = self.roots[int(self.events.root[place])]
-        return seen(self.view.context, root, int(self.events.row[place]), self.op.streams[0])
+    def _seen(self, index: int) -> Seen:
+        root = self.roots[int(self.events.root[index])]
+        return seen(self.view.context, root, int(self.events.row[index]), self.op.streams[0])
 
 
 @dataclass(frozen=True)
@@ -361,7 +361,7 @@ class Stopped:
     reasons: tuple[Reason, ...]
     cost: float
     step: PatternStep | None = None
-    place: int | None = None
+    index: int | None = None
 
 
 def entries(elements: tuple[Element, ...]) -> list[PatternStep]:

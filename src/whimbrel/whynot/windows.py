@@ -89,9 +89,9 @@ class AllWindows:
         reasons = [self._without(number) for number in refused.empty]
         frame = self.frame(rows)
         reasons += [
-            Reason("having", said(each, frame), None, each)
-            for each in conjuncts(self.op.having)
-            if not holds(each, frame)[0]
+            Reason("having", said(conjunct, frame), None, conjunct)
+            for conjunct in conjuncts(self.op.having)
+            if not holds(conjunct, frame)[0]
         ]
         return Miss(
             definition, self.op.name, group, ((self._label(rows), event),), tuple(reasons), refused.cost

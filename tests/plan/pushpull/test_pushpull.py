@@ -23,7 +23,7 @@ from whimbrel.plan.pushpull.composite import Composite, PrimitiveEvent
 from whimbrel.plan.pushpull.multi_query import load_of
 from whimbrel.plan.pushpull.pareto import ParetoFronts
 from whimbrel.plan.pushpull.plan import JunctionPlan, all_pushed, estimate
-from whimbrel.plan.pushpull.tree import Junction, Leaf, Shortings, detection_tree
+from whimbrel.plan.pushpull.tree import Junction, Leaf, VirtualTrees, detection_tree
 
 # The sink is above mid, and mid above a, where much occurs, and above b, where little does.
 FORK = Network(
@@ -52,7 +52,7 @@ def test_the_tree_has_a_junction_where_ways_meet():
             ),
         ),
     )  # fmt: skip
-    assert Shortings(tree).without({"mid"}) == Junction(
+    assert VirtualTrees(tree).without({"mid"}) == Junction(
         "sink", (Leaf(OFTEN, 5, 330, ("a", "mid", "sink")), Leaf(RARELY, 5, 360, ("b", "mid", "sink")))
     )
 
@@ -100,7 +100,7 @@ def test_a_negated_part_goes_to_the_sink_by_itself_and_is_waited_for():
     # The two span a moment with one of them before it and the other after it, 10 s apart at the most.
     one, other = 0.001, 0.002
     apart = 1 - (other * math.exp(-10 * one) - one * math.exp(-10 * other)) / (other - one)
-    assert none.spoiling == pytest.approx(1 - (1 - apart) ** 2, rel=0.05)
+    assert none.negation_share == pytest.approx(1 - (1 - apart) ** 2, rel=0.05)
     plan = plan_pushpull(none, FORK)
     assert plan.root.stages == ((0,), (1,))
     assert plan.estimate.delay_s >= 360 + 2 * 330
@@ -260,7 +260,9 @@ def test_conversions_and_shortings_that_turn_out_bad_are_not_kept():
         stuck += plan_comet(composite, network).estimate.cost_s > best * 1.01
         kept = {planned.junction.at for planned in ours.root.all()}
         every = {junction.at for junction in (tree, *tree.below())}
-        levels = [{tree.at, *set(Shortings(tree).names) - Shortings(tree).from_level(n)} for n in range(1, 9)]
+        levels = [
+            {tree.at, *set(VirtualTrees(tree).names) - VirtualTrees(tree).from_level(n)} for n in range(1, 9)
+        ]
         shorted.add(kept < every and kept not in levels)
     assert stuck > 5
     assert True in shorted

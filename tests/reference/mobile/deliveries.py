@@ -41,7 +41,7 @@ class Delivery:
     @property
     def id(self) -> str:
         """The delivery's own id: the same detection is delivered anew in each interest."""
-        return f"{self.query}/{self.focal}/{self.interest}/{self.change}/{self.detection_id}"
+        return f"{self.query}/{self.focal}/{self.interest_start}/{self.change}/{self.detection_id}"
 
     @property
     def told(self) -> tuple[Value, int, str, bool, str]:
@@ -119,11 +119,17 @@ def atoms_of(
     return [
         event
         for event in events
-        if lies_in(event, interest.area, world.coordinates)
+        if _counts(query, interest, event, world)
         and since - query.lifetime - back.get(event.type, back.get("*", 0)) <= event.end
         and (interest.end is None or event.end < interest.end)
-        and not (query.excluding_itself and is_own(query, event, interest.samples[-1]))
     ]
+
+
+def _counts(query: MobileQuery, interest: Interest, event: Event, world: World) -> bool:
+    """Whether an event lies in the interest, and is not the object's own if that excludes itself."""
+    if query.excluding_itself and is_own(query, event, interest.samples[-1]):
+        return False
+    return lies_in(event, interest.area, world.coordinates)
 
 
 def _within(
@@ -146,7 +152,7 @@ def _motions(
         name: [
             (item, known)
             for item, known in streams[name]
-            if all(lies_in(atom, interest.area, world.coordinates) for atom in item.atoms)
+            if all(_counts(query, interest, atom, world) for atom in item.atoms)
         ]
         for name in names
     }

@@ -503,6 +503,12 @@ def test_motion_is_that_of_the_mover_wherever_it_goes():
     assert told(far, STAY, [(20, 20, 0)]) == []
 
 
+def test_who_excludes_itself_is_not_told_how_it_moves():
+    mobile = asked(STAYING, focal=Focal("A"), interest=Circle(5.0), refresh=Moved(9.0))
+    assert len(deliveries(mobile, given(STAY))) == 1
+    assert deliveries(replace(mobile, excluding_itself=True), given(STAY)) == []
+
+
 def test_motion_within_the_interest_begins_anew_with_every_run():
     mobile = asked(STAYING, interest=Circle(5.0), motion="within the interest")
     found = told(mobile, STAY, [(20, 0, 0), (40, 1, 0)])

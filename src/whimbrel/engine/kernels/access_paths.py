@@ -2,7 +2,8 @@
 
 That is its place, or a range that a number must lie in, or a list. A list belongs to a value that a column
 must have, to a text that it must begin or end with or contain, or to nothing in particular. Whoever is in the
-shortest list, or in the narrowest range, is tried least often.
+shortest list, or in the narrowest range, is tried least often. Choosing takes O(clauses); a list that has
+become too popular for those who have a place is emptied of them once, O(its length).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ GRAM = 4
 
 @kernel
 def key_of_clause(at, words):
-    """Give the key of the list that a clause chooses (0: none), and how many bytes of its text that takes."""
+    """Compute the key of the list of a clause (0: none), and how many bytes of its text that takes."""
     what, column = asked(words[at]), column_of(words[at])
     if what == EQUAL:
         return key_of_value(column, words[at + 1]), 0
@@ -118,8 +119,8 @@ def choose(
             continue
         if not has_slots(slots, counters, 1):
             return at, gone
-        place = settle(slots, old, counters, best, True)
-        if not append(slots, words, free, counters, place, number):
+        slot = settle(slots, old, counters, best, True)
+        if not append(slots, words, free, counters, slot, number):
             return at, gone
         keys[number] = best
         if chosen >= 0:
@@ -130,7 +131,7 @@ def choose(
 
 @kernel
 def _narrowest(start, words, seen):
-    """Give the clause with the range in which the fewest values lie, 0 if there is none; and their share.
+    """Choose the clause with the range in which the fewest values lie, 0 if there is none; and their share.
 
     Where nothing was seen yet, a range of two ends is narrower than one that goes on for ever.
     """
@@ -152,14 +153,14 @@ def _narrowest(start, words, seen):
 @kernel
 def _evict(key, has_place, conditions, keys, uses, sizes, evicted, gone, slots, old, words, free, counters):
     """Mark a list as popular, and take out of it who has a place; give how many are evicted by now."""
-    place = settle(slots, old, counters, key, False)
-    slots[place + 1] = marked(slots[place + 1])
-    start = start_of(slots[place + 1])
+    slot = settle(slots, old, counters, key, False)
+    slots[slot + 1] = marked(slots[slot + 1])
+    start = start_of(slots[slot + 1])
     n = 0
-    while n < count_of(slots[place + 1]):
+    while n < count_of(slots[slot + 1]):
         number = words[start + n]
         if has_place[number]:
-            drop(slots, words, free, place, n)
+            drop(slots, words, free, slot, n)
             _uncount(abs(conditions[number]), key, words, uses, sizes)
             keys[number] = PLACE
             evicted[gone] = number
@@ -197,12 +198,12 @@ def leave(numbers, conditions, keys, uses, sizes, ranges, slots, old, words, fre
             _leave_range(number, abs(conditions[number]), keys[number], ranges,
                          slots, old, words, free, counters)  # fmt: skip
             continue
-        place = settle(slots, old, counters, keys[number], False)
-        value = slots[place + 1]
+        slot = settle(slots, old, counters, keys[number], False)
+        value = slots[slot + 1]
         start = start_of(value)
         for n in range(count_of(value)):
             if words[start + n] == number:
-                drop(slots, words, free, place, n)
+                drop(slots, words, free, slot, n)
                 break
         _uncount(abs(conditions[number]), keys[number], words, uses, sizes)
 

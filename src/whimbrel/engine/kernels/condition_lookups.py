@@ -48,7 +48,7 @@ def find_listed(
     """
     near, items, room = scratch()
     keys = np.empty(64, np.int64)
-    found = 0
+    written = 0
     for begin in range(first, count, BLOCK):
         size, kept = min(BLOCK, count - begin), 0
         always = look(slots, old, np.int64(ALWAYS))
@@ -70,38 +70,38 @@ def find_listed(
                         kept, near, items = _with_list(n, look(slots, old, key), words, near, items, kept)
         kept = keep_meeting(begin, near, items, kept, conditions, words, highs, lows,
                             values, begins, ends, data)  # fmt: skip
-        if found + kept > rows.size:
-            return begin, found
-        write_in_order(near, items, kept, begin, rows, numbers, found, room)
-        found += kept
-    return count, found
+        if written + kept > rows.size:
+            return begin, written
+        write_in_order(near, items, kept, begin, rows, numbers, written, room)
+        written += kept
+    return count, written
 
 
 @kernel
 def _of_values(block, column, slots, old, words, near, items, waiting, room):
     """Add the pairs of events and the conditions in the list of the value that a column has."""
-    keys, places, lists = room[0], room[1], room[2]
+    keys, probes, lists = room[0], room[1], room[2]
     last = np.uint64(slots.size // 2 - 1)
     for n in range(block.size):
         keys[n] = FREE
         if block[n]:
             keys[n] = key_of_value(column, block[n])
-            places[n] = 2 * np.int64(scramble(keys[n]) & last)
-            prefetch(slots, places[n])
+            probes[n] = 2 * np.int64(scramble(keys[n]) & last)
+            prefetch(slots, probes[n])
     most = waiting
     for n in range(block.size):
         lists[n] = 0
         if keys[n] != FREE:
-            is_there = slots[places[n]] == keys[n]
-            lists[n] = slots[places[n] + 1] if is_there else look(slots, old, keys[n])
+            is_there = slots[probes[n]] == keys[n]
+            lists[n] = slots[probes[n] + 1] if is_there else look(slots, old, keys[n])
             prefetch(words, start_of(lists[n]))
             most += count_of(lists[n])
     if most > near.size:
         near, items = longer(near, most), longer(items, most)
     for n in range(block.size):
-        for place in range(start_of(lists[n]), start_of(lists[n]) + count_of(lists[n])):
+        for at in range(start_of(lists[n]), start_of(lists[n]) + count_of(lists[n])):
             near[waiting] = n
-            items[waiting] = item_of(words[place])
+            items[waiting] = item_of(words[at])
             waiting += 1
     return waiting, near, items
 
@@ -111,9 +111,9 @@ def _with_list(event, value, words, near, items, waiting):
     """Add the pairs of an event and the conditions in a list."""
     if waiting + count_of(value) > near.size:
         near, items = longer(near, waiting + count_of(value)), longer(items, waiting + count_of(value))
-    for place in range(start_of(value), start_of(value) + count_of(value)):
+    for at in range(start_of(value), start_of(value) + count_of(value)):
         near[waiting] = event
-        items[waiting] = item_of(words[place])
+        items[waiting] = item_of(words[at])
         waiting += 1
     return waiting, near, items
 
@@ -131,8 +131,8 @@ def _keys_of_text(column, begin, end, keys, sizes, data, slots, old):
         if sizes[column, SUFFIX, size]:
             used = _note(key_of_text(SUFFIX, column, data, end - size, size), used, keys, slots, old)
         if sizes[column, SUBSTRING, size]:
-            for place in range(begin, end - size + 1):
-                used = _note(key_of_text(SUBSTRING, column, data, place, size), used, keys, slots, old)
+            for at in range(begin, end - size + 1):
+                used = _note(key_of_text(SUBSTRING, column, data, at, size), used, keys, slots, old)
     return used
 
 
@@ -186,7 +186,7 @@ def find_ranged(
     for lack of room in `rows` and `numbers`, and the number of pairs.
     """
     near, items, room = scratch()
-    found = 0
+    written = 0
     for begin in range(first, count, BLOCK):
         kept = 0
         for n in range(columns.size):
@@ -196,36 +196,36 @@ def find_ranged(
             )
         kept = keep_meeting(begin, near, items, kept, conditions, words, highs, lows,
                             values, begins, ends, data)  # fmt: skip
-        if found + kept > rows.size:
-            return begin, found
-        write_in_order(near, items, kept, begin, rows, numbers, found, room)
-        found += kept
-    return count, found
+        if written + kept > rows.size:
+            return begin, written
+        write_in_order(near, items, kept, begin, rows, numbers, written, room)
+        written += kept
+    return count, written
 
 
 @kernel
 def _in_nodes(block, column, level, slots, old, words, near, items, waiting, room):
     """Add the pairs of values and ranges that they lie in, of the nodes of one level: value and item."""
-    keys, places, chains, sides = room[0], room[1], room[2], room[3]
+    keys, probes, chains, sides = room[0], room[1], room[2], room[3]
     bits, bounds, last = block.view(np.int64), words.view(np.float64), np.uint64(slots.size // 2 - 1)
     # Each loop asks for memory that the next one reads, as in the look-up of points.
     for n in range(block.size):
         keys[n] = FREE
         if block[n] == block[n]:
-            place = ordered(bits[n])
-            sides[n] = is_above(place, level)
-            keys[n] = key_of_chain(column, level, place, sides[n])
-            places[n] = 2 * np.int64(scramble(keys[n]) & last)
-            prefetch(slots, places[n])
+            chain = ordered(bits[n])
+            sides[n] = is_above(chain, level)
+            keys[n] = key_of_chain(column, level, chain, sides[n])
+            probes[n] = 2 * np.int64(scramble(keys[n]) & last)
+            prefetch(slots, probes[n])
     for n in range(block.size):
         chains[n] = 0
         if keys[n] != FREE:
-            is_there = slots[places[n]] == keys[n]
-            chains[n] = slots[places[n] + 1] if is_there else look(slots, old, keys[n])
+            is_there = slots[probes[n]] == keys[n]
+            chains[n] = slots[probes[n] + 1] if is_there else look(slots, old, keys[n])
     for n in range(block.size):
         limit = -block[n] if sides[n] else block[n]
-        for place in range(start_of(chains[n]), start_of(chains[n]) + count_of(chains[n])):
-            first, entries = words[place] + 1, words[words[place]]
+        for chain in range(start_of(chains[n]), start_of(chains[n]) + count_of(chains[n])):
+            first, entries = words[chain] + 1, words[words[chain]]
             if bounds[first] > limit:
                 break
             if waiting + entries > near.size:

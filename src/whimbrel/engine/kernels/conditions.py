@@ -82,16 +82,16 @@ def _text_holds(what, start, size, begin, end, patterns, data):
         return _same(patterns, 8 * start, data, last, size)
     if what == PREFIX:
         return _same(patterns, 8 * start, data, begin, size)
-    for place in range(begin, last + 1):
-        if _same(patterns, 8 * start, data, place, size):
+    for at in range(begin, last + 1):
+        if _same(patterns, 8 * start, data, at, size):
             return True
     return False
 
 
 @kernel
-def _same(one, at, other, place, size):
+def _same(one, at, other, other_at, size):
     for n in range(size):
-        if one[at + n] != other[place + n]:
+        if one[at + n] != other[other_at + n]:
             return False
     return True
 
@@ -101,13 +101,13 @@ _POSITIVE = (1 << 62) - 1
 
 @kernel
 def key_of_value(column, high):
-    """Give the key of the list of conditions that ask a column for one value; `high` is its hash."""
+    """Compute the key of the list of conditions that ask a column for one value; `high` is its hash."""
     return np.int64(scramble(high ^ (column << 48)) & np.uint64(_POSITIVE)) | 1
 
 
 @kernel
 def key_of_text(what, column, data, begin, size):
-    """Give the key of the list of conditions that ask for a text at the beginning, the end or anywhere."""
+    """Compute the key of the list of conditions that ask for a text at the beginning, the end or anywhere."""
     h = np.uint64(0xCBF29CE484222325) + np.uint64(what)
     for n in range(begin, begin + size):
         h = (h ^ np.uint64(data[n])) * np.uint64(0x100000001B3)
@@ -135,13 +135,13 @@ def write_own(numbers, at, shared, clauses, ones, twos, present, starts, words, 
             return at
         words[start] = count
         words[start + 1] = shared
-        place = start + 2
+        word = start + 2
         for n in range(clauses.size):
             if present[n, at]:
-                words[place] = clauses[n]
-                words[place + 1] = ones[n, at]
-                words[place + 2] = twos[n, at]
-                place += 3
+                words[word] = clauses[n]
+                words[word + 1] = ones[n, at]
+                words[word + 2] = twos[n, at]
+                word += 3
         starts[numbers[at]] = start
         at += 1
     return at

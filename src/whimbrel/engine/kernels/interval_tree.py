@@ -6,6 +6,10 @@ is in one node, and a number has one node to look into for each level, of those 
 a number below the middle lies in the ranges that begin at or before it, and any other in those that end at or
 after it: a node keeps its ranges in two chains, by where they begin and by where they end (the end negated).
 
+A value is looked up in O(levels in use + ranges found), a range entered or taken out in O(log n + 255) for
+the n ranges of its node. (The tree is Edelsbrunner's, "Dynamic Data Structures for Orthogonal Intersection
+Queries", 1980, with its nodes fixed by the numbers themselves, so that nothing is ever balanced.)
+
 A chain is sorted. Its list holds blocks; a block is the number of its entries, then two words for each, the
 bound and the condition. Blocks that are full are split, so that no change moves more than one block and
 the list of them.
@@ -59,7 +63,7 @@ def level_of(low, high):
 
 @inlined
 def _node(number, level):
-    """Give the bits above a level."""
+    """Cut off all bits below a level."""
     return number >> np.uint64(level) if level < 64 else np.uint64(0)
 
 
@@ -71,7 +75,7 @@ def is_above(number, level):
 
 @inlined
 def key_of_chain(column, level, number, by_end):
-    """Give the key of a chain of the node that a number has on a level; it is even, as no other list's is."""
+    """Compute the key of a chain of the node that a number has on a level; an even one, as no list has."""
     above = scramble(np.int64(_node(number, level)))
     kind = np.uint64((column << 8) | (level << 1) | by_end)
     return np.int64((scramble(np.int64(above + kind)) & np.uint64(_POSITIVE)) | np.uint64(2))
@@ -79,7 +83,7 @@ def key_of_chain(column, level, number, by_end):
 
 @kernel
 def key_of_range(column, low, high):
-    """Give the key of the first chain of a range, from the bits of its ends; and its level."""
+    """Compute the key of the first chain of a range, from the bits of its ends; and its level."""
     level = level_of(ordered(low), ordered(high))
     return key_of_chain(column, level, ordered(low), 0), level
 
@@ -101,9 +105,9 @@ def enter_range(column, low, high, number, slots, old, words, free, counters):
     ends = np.array([low, high]).view(np.float64)
     for by_end in range(2):
         key = key_of_chain(column, level, ordered(low), by_end)
-        place = settle(slots, old, counters, key, True)
+        slot = settle(slots, old, counters, key, True)
         bound = -ends[1] if by_end else ends[0]
-        _enter(place, bound, number, slots, words, words.view(np.float64), free, counters)
+        _enter(slot, bound, number, slots, words, words.view(np.float64), free, counters)
 
 
 @kernel
@@ -113,9 +117,9 @@ def leave_range(column, low, high, number, slots, old, words, free, counters):
     ends = np.array([low, high]).view(np.float64)
     for by_end in range(2):
         key = key_of_chain(column, level, ordered(low), by_end)
-        place = settle(slots, old, counters, key, False)
+        slot = settle(slots, old, counters, key, False)
         bound = -ends[1] if by_end else ends[0]
-        _leave(place, bound, number, slots, words, words.view(np.float64), free)
+        _leave(slot, bound, number, slots, words, words.view(np.float64), free)
 
 
 @inlined
@@ -138,22 +142,22 @@ def _block_for(value, bound, number, words, bounds):
 
 
 @kernel
-def _enter(place, bound, number, slots, words, bounds, free, counters):
-    value = slots[place + 1]
+def _enter(slot, bound, number, slots, words, bounds, free, counters):
+    value = slots[slot + 1]
     if count_of(value) == 0:
         block = allocate(words, free, counters, 2)
         words[block] = 0
-        insert(slots, words, free, counters, place, 0, block)
-        value = slots[place + 1]
+        insert(slots, words, free, counters, slot, 0, block)
+        value = slots[slot + 1]
     which = _block_for(value, bound, number, words, bounds)
     block = words[start_of(value) + which]
     if words[block] == _FULL:
         later = _split(block, words, free, counters)
-        insert(slots, words, free, counters, place, which + 1, later)
+        insert(slots, words, free, counters, slot, which + 1, later)
         if not _is_after(later + 1, bound, number, words, bounds):
             block, which = later, which + 1
     block = _with_room(block, words, free, counters)
-    words[start_of(slots[place + 1]) + which] = block
+    words[start_of(slots[slot + 1]) + which] = block
     at = block + 1 + 2 * words[block]
     while at > block + 1 and _is_after(at - 2, bound, number, words, bounds):
         words[at], words[at + 1] = words[at - 2], words[at - 1]
@@ -165,7 +169,7 @@ def _enter(place, bound, number, slots, words, bounds, free, counters):
 
 @kernel
 def _with_room(block, words, free, counters):
-    """Give a block with the same entries that has room for one more."""
+    """Make a block with the same entries that has room for one more."""
     count = words[block]
     exponent = exponent_for(1 + 2 * count)
     if 3 + 2 * count <= 1 << exponent or count == 0:
@@ -198,8 +202,8 @@ def _shorten(block, count, words, free):
 
 
 @kernel
-def _leave(place, bound, number, slots, words, bounds, free):
-    value = slots[place + 1]
+def _leave(slot, bound, number, slots, words, bounds, free):
+    value = slots[slot + 1]
     which = _block_for(value, bound, number, words, bounds)
     block = words[start_of(value) + which]
     at, stop = block + 1, block + 1 + 2 * words[block]
@@ -210,4 +214,4 @@ def _leave(place, bound, number, slots, words, bounds, free):
         _shorten(block, words[block] - 1, words, free)
         return
     release(words, free, block, 2)
-    cut(slots, words, free, place, which)
+    cut(slots, words, free, slot, which)

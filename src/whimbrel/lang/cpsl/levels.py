@@ -186,7 +186,7 @@ class _LevelMaking:
         core, conditions = core_of(sub)
         if isinstance(core, c.Variable) and core.name in self.by_variable:
             slot = self.by_variable[core.name]
-            slot.conditions += [each for each in conditions if each not in slot.conditions]
+            slot.conditions += [condition for condition in conditions if condition not in slot.conditions]
             return slot
         slot = self._free_slot(sub)
         self.level.slots.append(slot)

@@ -41,7 +41,9 @@ def lower(file: c.CpslFile) -> LoweredCpsl:
 
 def _types(file: c.CpslFile) -> Iterator[str]:
     """Name the event types that a file asks for."""
-    subs = [sub for line in file.subscriptions for sub in (line.body, *(each.sub for each in line.bindings))]
+    subs = [
+        sub for line in file.subscriptions for sub in (line.body, *(binding.sub for binding in line.bindings))
+    ]
     while subs:
         sub = subs.pop()
         subs += c.children(sub)

@@ -14,13 +14,13 @@ def print_file(file: c.CpslFile) -> str:
     >>> print(print_file(parse('near: DIST((3,4);<;2000)(STRING:type="TAXI";STRING:state="free")')), end="")
     near: DIST((3,4);<;2000)(STRING:type = "TAXI", STRING:state = "free")
     """
-    return "".join(f"{print_subscription(each)}\n" for each in file.subscriptions)
+    return "".join(f"{print_subscription(subscription)}\n" for subscription in file.subscriptions)
 
 
 def print_subscription(subscription: c.CpslSubscription) -> str:
     """Write one line."""
     pieces = [f"{subscription.name}: {print_sub(subscription.body)}"]
-    pieces += [f"${each.name}; = ({print_sub(each.sub)})" for each in subscription.bindings]
+    pieces += [f"${binding.name}; = ({print_sub(binding.sub)})" for binding in subscription.bindings]
     if subscription.since is not None:
         pieces.append(_number(subscription.since.seconds))
     return ", ".join(pieces)
@@ -30,7 +30,7 @@ def print_sub(sub: c.Sub) -> str:
     """Write a subscription without its name."""
     match sub:
         case c.Primitive(predicates):
-            return ", ".join(_predicate(each) for each in predicates)
+            return ", ".join(_predicate(predicate) for predicate in predicates)
         case c.CpslReference(name):
             return name
         case c.Variable(name):
@@ -85,7 +85,7 @@ def _place(place: c.Sub | c.CpslRegion | c.CpslPoint) -> str:
         case c.CpslPoint(x, y):
             return _corner((x, y))
         case c.CpslRegion(corners):
-            return f"({''.join(_corner(each) for each in corners)})"
+            return f"({''.join(_corner(corner) for corner in corners)})"
     return print_sub(place)
 
 

@@ -159,10 +159,10 @@ class _Raising:
         relations = self._orders(pattern, names)
         relations += [self._relation(node, names) for node in where if len(_names(node, names)) != 1]
         related = {
-            each.name
+            child.name
             for relation in relations
-            for each in c.children(relation)
-            if isinstance(each, c.Variable)
+            for child in c.children(relation)
+            if isinstance(child, c.Variable)
         }
         alone: list[c.Sub] = [c.Variable(name) for name in names if name not in related]
         parts = [*alone, *relations]
@@ -315,7 +315,7 @@ def _conjuncts(where: t.Expression | None) -> list[t.Expression]:
     if where is None:
         return []
     if isinstance(where, t.Logic) and where.operator == "and":
-        return [each for operand in where.operands for each in _conjuncts(operand)]
+        return [conjunct for operand in where.operands for conjunct in _conjuncts(operand)]
     return [where]
 
 
@@ -346,7 +346,7 @@ def _about_this(node: t.Expression, name: str) -> t.Expression:
         case t.Dotted(part, attribute) if part == name:
             return t.Name(attribute, at=node.at)
         case t.Logic(operator, operands):
-            return t.Logic(operator, tuple(change(each) for each in operands), at=node.at)
+            return t.Logic(operator, tuple(change(operand) for operand in operands), at=node.at)
         case t.Compare(operands, operators):
             return t.Compare(tuple(change(each) for each in operands), operators, at=node.at)
         case t.BetweenNode(value, low, high, negated):
@@ -356,7 +356,7 @@ def _about_this(node: t.Expression, name: str) -> t.Expression:
         case t.InRegionNode(value, region, negated):
             return t.InRegionNode(_whole(value, name), region, negated, at=node.at)
         case t.Apply(function, arguments) if function in _OF_WHOLE_EVENTS:
-            return t.Apply(function, tuple(_whole(each, name) for each in arguments), at=node.at)
+            return t.Apply(function, tuple(_whole(argument, name) for argument in arguments), at=node.at)
         case t.Apply(function, arguments):
             return t.Apply(function, tuple(change(each) for each in arguments), at=node.at)
     return node

@@ -110,7 +110,7 @@ class Variables:
                     f"bind it where another event is described: ARITH:v = &{use.variable}",
                 )
             self.binders[use.variable] = next(
-                (each for each in candidates if each in open_keys), candidates[0]
+                (candidate for candidate in candidates if candidate in open_keys), candidates[0]
             )
             self._check_types(use.variable)
 
@@ -164,7 +164,7 @@ class Variables:
                     each for each in (first, second) if not isinstance(each, c.CpslInstant | c.Amount)
                 ]
                 return frozenset().union(*(self.provided(each) for each in occurring))
-        return frozenset().union(*(self.provided(each) for each in c.children(sub)))
+        return frozenset().union(*(self.provided(child) for child in c.children(sub)))
 
 
 class VariablePlaces:
@@ -204,5 +204,5 @@ class VariablePlaces:
 
 def _walk(sub: c.Sub) -> Iterator[c.Sub]:
     yield sub
-    for each in c.children(sub):
-        yield from _walk(each)
+    for child in c.children(sub):
+        yield from _walk(child)

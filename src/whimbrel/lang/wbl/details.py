@@ -107,7 +107,7 @@ class Details:
             return None
         name = detail.value.name
         if not any(info.is_open or name in info.attributes for info in movers):
-            known = {each for info in movers for each in info.attributes}
+            known = {attribute for info in movers for attribute in info.attributes}
             shown = " or ".join(dict.fromkeys(info.name for info in movers))
             raise UnknownNameError(f"attribute of {shown}", name, known, detail.value.at)
         if any(info.attributes.get(name) not in (None, Type.FLOAT, Type.INT) for info in movers):

@@ -126,7 +126,7 @@ class Declarations:
                     f"only {', '.join(MADE_OF_SEVERAL)} may be: 'time = date + clock'",
                 )
             others = [columns, *(schema.columns for schema in self.events.values())]
-            known = next((each[item.name] for each in others if item.name in each), column)
+            known = next((other[item.name] for other in others if item.name in other), column)
             if item.name in columns or known != column:
                 raise QueryError(
                     f"{item.name!r} is taken from {shown(known)} already",

@@ -99,7 +99,7 @@ class NamedRegions:
         except DataError as error:
             hint = "layers are looked up beside the query file" if self.folder != Path() else None
             raise QueryError(str(error), shape.at, hint or "mend the file, or name another one") from error
-        return tuple(NamedRegion(*each) for each in regions)
+        return tuple(NamedRegion(*region) for region in regions)
 
     def _united(self, regions: tuple[NamedRegion, ...]) -> str:
         """Join the regions of a layer, for conditions that ask whether an event lies in any of them."""

@@ -298,8 +298,8 @@ class SequenceLowering:
         own: list[Expr] = []
         others: list[Expr] = []
         for condition in leaf.occurrence.conditions:
-            for each in conjuncts(names.condition(condition)):
-                expr = about_event(each, leaf.name)
+            for conjunct in conjuncts(names.condition(condition)):
+                expr = about_event(conjunct, leaf.name)
                 reads = parts_of(expr) - {None}
                 (others if reads else own).append(expr)
         stream = self.operators.filtered(self.stream_of(leaf.occurrence.type), tuple(own))
@@ -358,7 +358,7 @@ def about_event(expr: Expr, name: str) -> Expr:
     if isinstance(expr, Call):
         if expr.function in AGGREGATES:
             return expr
-        return replace(expr, arguments=tuple(about_event(each, name) for each in expr.arguments))
+        return replace(expr, arguments=tuple(about_event(argument, name) for argument in expr.arguments))
     if isinstance(expr, Unary):
         return replace(expr, operand=about_event(expr.operand, name))
     if isinstance(expr, Binary):

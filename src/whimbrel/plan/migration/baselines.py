@@ -20,7 +20,8 @@ def stay(problem: MigrationProblem) -> dict[str, Ints]:
 def follow_greedily(problem: MigrationProblem, every_s: float = 5.0) -> dict[str, Ints]:
     """Every few seconds, migrate each task to where it would cost least at that time.
 
-    What a migration costs, and what comes later, is not looked at. A task that is migrating stays on its way.
+    What a migration costs, and what comes later, is not looked at. A task that is migrating stays on its way
+    (MigCEP, section 6). O(steps / every x tasks x brokers).
     """
     hosts = stay(problem)
     every = problem.horizon.span(every_s)

@@ -310,7 +310,9 @@ def coordinate(
     hosts: Mapping[str, Ints],
     pick: Callable[[int], int] | None = None,
 ) -> Coordination:
-    """Let operators agree on plans, in one process.
+    """Let operators agree on plans, in one process (algorithms 4.1 and 4.3 of the thesis).
+
+    Each proposal costs a search of a time graph, two messages for each neighbour and three for each broker.
 
     Parameters
     ----------

@@ -56,6 +56,8 @@ def plan_jointly(
 ) -> dict[str, Ints]:
     """Find the best plans for some tasks together, next to the plans of the others.
 
+    O(steps x the product of all tasks' brokers x steps of a migration), for each task and its ways.
+
     Parameters
     ----------
     problem

@@ -27,6 +27,8 @@ def plan_migrations(
 ) -> dict[str, Ints]:
     """Plan all tasks of a problem; the positions of their hosts (`problem.plans` makes plans of them).
 
+    One task costs O(steps x brokers^2), a pair of them O(steps x (brokers x steps of a migration)^2).
+
     Parameters
     ----------
     problem

@@ -191,7 +191,7 @@ class _Mover:
         ]
         if not fitting:
             self._give_up(judged[0][0])
-        costs, hosts = min(fitting, key=lambda each: each[0].total.bdp_b)
+        costs, hosts = min(fitting, key=lambda pair: pair[0].total.bdp_b)
         notes = (*how, *notes)
         compared_plans = tuple(self._compared_plans(staying, stayer, hosts))
         steps = self._steps(hosts)

@@ -62,6 +62,8 @@ def replan_with_predictions(
 ) -> ReplanningRun:
     """Plan again and again with what is predicted of movers, and carry out the first part of each plan.
 
+    Each plan costs up to `ROUNDS` searches by the policy for every task (MigCEP, sections 4.1 and 4.2).
+
     Parameters
     ----------
     problem

@@ -54,7 +54,7 @@ class TimeGraph:
     """The column of the present host; None: it may begin anywhere."""
 
     def shortest(self) -> Path:
-        """Find the cheapest way."""
+        """Find the cheapest way: O(steps x brokers^2)."""
         hosts, score, added = shortest_path(*self.arrays())
         return Path(self.positions[hosts], float(score), added)
 

@@ -16,7 +16,7 @@ from whimbrel.plan.pushpull.comet import best_of, convert
 from whimbrel.plan.pushpull.composite import Composite
 from whimbrel.plan.pushpull.pareto import ParetoFronts, ParetoPoint, planned
 from whimbrel.plan.pushpull.plan import PushPullPlan, all_pushed, make_plan
-from whimbrel.plan.pushpull.tree import Junction, Shortings, detection_tree
+from whimbrel.plan.pushpull.tree import Junction, VirtualTrees, detection_tree
 
 BALANCES = (0.5, 0.0, 1.0)
 FEW_PARTS = 9
@@ -52,6 +52,9 @@ def plan_pushpull(
 ) -> PushPullPlan:
     """Plan a composite event: the cheapest plan found that keeps its delay tolerance.
 
+    For each of a few trees, some choices of junctions; each costs O(3^inputs) at the junctions that it
+    changes, or O(inputs^2) at those with many inputs (`pareto`).
+
     Raises
     ------
     NoPlanError
@@ -73,7 +76,7 @@ def plan_tree(composite: Composite, tree: Junction) -> PushPullPlan:
     junctions = sum(1 for _ in tree.below())
     is_small = junctions <= FEW_JUNCTIONS
     search = _Search(composite, tree, SMALL_TREE if is_small else LARGE_TREE)
-    levels = (search.shortings.from_level(level) for level in range(1, tree.height))
+    levels = (search.trees.from_level(level) for level in range(1, tree.height))
     starts: list[frozenset[str]] = list(dict.fromkeys([frozenset(), *levels]))
     if junctions > MANY_JUNCTIONS:
         starts = starts[:1]
@@ -87,26 +90,26 @@ def plan_tree(composite: Composite, tree: Junction) -> PushPullPlan:
 
 
 def _centre(composite: Composite, tree: Junction) -> list[PushPullPlan]:
-    shortings = Shortings(tree)
-    return [plan_of_front(composite, shortings.without(shortings.names), ParetoFronts(composite))]
+    trees = VirtualTrees(tree)
+    return [plan_of_front(composite, trees.without(trees.names), ParetoFronts(composite))]
 
 
 class _Search:
     """The plans of a tree for every choice of junctions that was tried.
 
     Only the junctions above one that is shorted, or no longer so, are worked out again: what the others can
-    do is known (`ParetoFronts`, `Shortings`).
+    do is known (`ParetoFronts`, `VirtualTrees`).
     """
 
     def __init__(self, composite: Composite, tree: Junction, effort: Effort) -> None:
-        self.shortings = Shortings(tree)
+        self.trees = VirtualTrees(tree)
         self._composite, self._effort = composite, effort
         self._fronts = ParetoFronts(composite, effort.most, effort.widest)
         self._ranks: dict[frozenset[str], tuple[bool, float, float]] = {}
 
     def improved(self, away: frozenset[str]) -> frozenset[str]:
         """Short one junction more or less at a time, as long as it helps."""
-        names = self.shortings.names
+        names = self.trees.names
         tried = 0
         while tried < len(names):
             for name in names:
@@ -124,12 +127,12 @@ class _Search:
         What is above depends on cost and delay only. So where every plan of a junction has become no better
         than one that it had, nothing above it can become better.
         """
-        for above in self.shortings.above[name]:
+        for above in self.trees.above[name]:
             if above not in away:
-                changed = self.shortings.at(above, other)
+                changed = self.trees.at(above, other)
                 if len(changed.inputs) > MOST_INPUTS:
                     return False
-                before, now = self._fronts.of(self.shortings.at(above, away)), self._fronts.of(changed)
+                before, now = self._fronts.of(self.trees.at(above, away)), self._fronts.of(changed)
                 if all(any(_is_beaten(point, by) for by in before) for point in now):
                     return False
         return True
@@ -137,7 +140,7 @@ class _Search:
     def rank(self, away: frozenset[str]) -> tuple[bool, float, float]:
         """Order choices of junctions by the best plan without these."""
         if away not in self._ranks:
-            points = self._fronts.of(self.shortings.without(away))
+            points = self._fronts.of(self.trees.without(away))
             point = next((each for each in points if _keeps(self._composite, each.delay_s)), points[-1])
             late = not _keeps(self._composite, point.delay_s)
             self._ranks[away] = (late, point.cost_s, point.delay_s)
@@ -145,16 +148,16 @@ class _Search:
 
     def most_inputs(self, away: frozenset[str]) -> int:
         """Count the inputs of the junction that has most, without these."""
-        tree = self.shortings.without(away)
+        tree = self.trees.without(away)
         return max(len(each.inputs) for each in (tree, *tree.below()))
 
     def plan(self, away: frozenset[str]) -> PushPullPlan:
-        """Give the best plan without these junctions."""
-        return plan_of_front(self._composite, self.shortings.without(away), self._fronts)
+        """Return the best plan without these junctions."""
+        return plan_of_front(self._composite, self.trees.without(away), self._fronts)
 
 
 def plan_of_front(composite: Composite, tree: Junction, fronts: ParetoFronts) -> PushPullPlan:
-    """Give the cheapest plan of a tree that is quick enough, or one that pushes everything."""
+    """Return the cheapest plan of a tree that is quick enough, or one that pushes everything."""
     for point in fronts.of(tree):
         if _keeps(composite, point.delay_s):
             return make_plan(composite, planned(tree, point))

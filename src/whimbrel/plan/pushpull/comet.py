@@ -18,7 +18,7 @@ from whimbrel.plan.pushpull.plan import (
     in_order,
     make_plan,
 )
-from whimbrel.plan.pushpull.tree import BALANCE, Junction, Shortings, detection_tree, is_negated
+from whimbrel.plan.pushpull.tree import BALANCE, Junction, VirtualTrees, detection_tree, is_negated
 
 Gain = Callable[[Estimate, Estimate], float]
 
@@ -42,7 +42,10 @@ def plan_comet(
     phases: int = 2,
     gain: Gain = ratio,
 ) -> PushPullPlan:
-    """Plan a composite event with the heuristics of Comet.
+    """Plan a composite event with the heuristics of Comet (section IV).
+
+    Converts the tree as it is, and shorted at each level: O(levels x inputs^2) estimates of a plan, each
+    O(inputs). It never takes a conversion back.
 
     Raises
     ------
@@ -50,13 +53,13 @@ def plan_comet(
         If not even pushing everything is quick enough.
     """
     tree = detection_tree(network, composite, balance)
-    shortings = Shortings(tree)
-    away = [frozenset(), *(shortings.from_level(level) for level in range(tree.height - 1, 0, -1))]
-    return best_of(convert(composite, shortings.without(some), phases=phases, gain=gain) for some in away)
+    trees = VirtualTrees(tree)
+    away = [frozenset(), *(trees.from_level(level) for level in range(tree.height - 1, 0, -1))]
+    return best_of(convert(composite, trees.without(some), phases=phases, gain=gain) for some in away)
 
 
 def best_of(plans: Iterable[PushPullPlan | None]) -> PushPullPlan:
-    """Give the cheapest plan of those that keep the tolerance."""
+    """Return the cheapest plan of those that keep the tolerance."""
     found = [plan for plan in plans if plan is not None]
     kept = [plan for plan in found if plan.keeps_tolerance]
     if not kept:
@@ -69,7 +72,11 @@ def best_of(plans: Iterable[PushPullPlan | None]) -> PushPullPlan:
 
 
 def convert(composite: Composite, tree: Junction, *, phases: int = 2, gain: Gain = ratio) -> PushPullPlan:
-    """Turn as many pushes into pulls as the tolerance allows: by themselves, then together with others."""
+    """Turn as many pushes into pulls as the tolerance allows (Comet, section IV-B).
+
+    In phase one by themselves, the best ratio of cost saved to delay first; in phase two together with
+    others.
+    """
     plan = make_plan(composite, all_pushed(tree))
     for phase, moves in enumerate((_singly, _together)):
         while phase < phases:
@@ -88,7 +95,7 @@ def convert(composite: Composite, tree: Junction, *, phases: int = 2, gain: Gain
 
 
 def _singly(composite: Composite, planned: JunctionPlan) -> Iterator[JunctionPlan]:
-    """Give the plans in which one more input is pulled by itself; pulls go from rare to frequent."""
+    """Iterate over the plans in which one more input is pulled by itself; pulls go from rare to frequent."""
 
     def stages(at: JunctionPlan) -> Iterator[Stages]:
         pushed, *pulled = at.stages
@@ -103,8 +110,8 @@ def _singly(composite: Composite, planned: JunctionPlan) -> Iterator[JunctionPla
     return changed(planned, stages)
 
 
-def _together(composite: Composite, planned: JunctionPlan) -> Iterator[JunctionPlan]:  # noqa: ARG001 (as the other phase)
-    """Give the plans in which one more input is pulled together with others."""
+def _together(_composite: Composite, planned: JunctionPlan) -> Iterator[JunctionPlan]:
+    """Iterate over the plans in which one more input is pulled together with others."""
 
     def stages(at: JunctionPlan) -> Iterator[Stages]:
         pushed, *pulled = at.stages
@@ -118,7 +125,7 @@ def _together(composite: Composite, planned: JunctionPlan) -> Iterator[JunctionP
 
 
 def _convertible(at: JunctionPlan) -> Iterator[int]:
-    """Give the pushed inputs that could be pulled: something that has to occur stays pushed."""
+    """Iterate over the pushed inputs that could be pulled: something that has to occur stays pushed."""
     pushed = at.stages[0]
     wanted = [number for number in pushed if not is_negated(at.junction.inputs[number])]
     yield from (number for number in pushed if len(wanted) > 1 or number not in wanted)
@@ -127,7 +134,7 @@ def _convertible(at: JunctionPlan) -> Iterator[int]:
 def changed(
     planned: JunctionPlan, stages: Callable[[JunctionPlan], Iterator[Stages]]
 ) -> Iterator[JunctionPlan]:
-    """Give the plans that differ at one junction."""
+    """Iterate over the plans that differ at one junction."""
     for some in stages(planned):
         yield replace(planned, stages=some)
     for number, below in planned.below.items():

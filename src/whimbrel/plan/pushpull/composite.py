@@ -111,8 +111,8 @@ class Composite:
         return self._shares[some]
 
     @cached_property
-    def spoiling(self) -> float:
-        """The share of events of a negated part that lie where they spoil what would be detected else."""
+    def negation_share(self) -> float:
+        """The share of events of a negated part that lie where they prevent what would be detected else."""
         expected = np.array([part.rate_hz for part in self.wanted]) * self.window_s
         if self.operator == "seq":
             return share_between(expected)
@@ -129,7 +129,7 @@ class Composite:
         return self._known[key]
 
     def bytes_s(self, names: Iterable[str], of: Iterable[str]) -> float:
-        """Give the bytes a second of some parts' events that stay in question once all these are known."""
+        """Estimate the bytes a second of some parts that stay in question once all these are known."""
         key = (frozenset(names), frozenset(of))
         if key not in self._known:
             shares = self.shares(key[0])

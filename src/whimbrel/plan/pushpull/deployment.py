@@ -90,11 +90,11 @@ class PushPullDeployment:
         )
 
     def plan_of(self, composite: Composite) -> PushPullPlan:
-        """Give the plan of a composite event."""
+        """Return the plan of a composite event."""
         return self.plans.plans[composite.name]
 
     def delay_s(self, wanted: DeliveredComposites) -> float:
-        """Give the longest time until a detection is known where it is wanted."""
+        """Estimate the longest time until a detection is known where it is wanted."""
         return max(self.plan_of(each).estimate.delay_s for each in wanted.composites)
 
     # -- words -----------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class PushPullDeployment:
         return "\n\n".join("\n".join(each) for each in tables) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the plan as plain data; what has no limit is null."""
+        """Return the plan as plain data; what has no limit is null."""
         return {
             "planner": self.planner,
             "objective": Objective.COST.value,
@@ -266,7 +266,7 @@ def input_flows(composite: Composite, planned: JunctionPlan) -> Iterator[InputFl
 
 
 def _tree(planned: JunctionPlan) -> dict[str, Any]:
-    """Give a junction as plain data: its stages, each a list of parts and of junctions below."""
+    """Return a junction as plain data: its stages, each a list of parts and of junctions below."""
 
     def one(number: int) -> dict[str, Any]:
         each = planned.junction.inputs[number]
@@ -305,5 +305,5 @@ def _described(composite: Composite) -> str:
 
 
 def hops(each: Input) -> list[Hop]:
-    """Give the hops on the way of an input."""
+    """Return the hops on the way of an input."""
     return list(pairwise(each.path))

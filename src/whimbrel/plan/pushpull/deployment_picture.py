@@ -87,7 +87,7 @@ def _draw_brokers(axes: Any, plan: PushPullDeployment, got: list[InputFlow], spo
 
 
 def _said(plan: PushPullDeployment, got: list[InputFlow]) -> dict[str, list[tuple[str, str]]]:
-    """Give what is to be said at each broker: the parts there, what it is sent, what it asks for."""
+    """Say what is to be said at each broker: the parts there, what it is sent, what it asks for."""
     found: dict[str, dict[tuple[str, str], None]] = {}
     for wanted in plan.wanted:
         for composite in wanted.composites:

@@ -109,7 +109,7 @@ class _Reader:
         )
 
     def _part(self, expected: PrimitiveEvent, said: Mapping[str, Any] | None) -> PrimitiveEvent:
-        """Give a part as the query has it, as often and as large as the plan says."""
+        """Return a part as the query has it, as often and as large as the plan says."""
         if said is None:
             raise NetworkError(f"the plan has no part {expected.name!r} of {self.name!r}", _AGAIN)
         for what in ("at", "is_negated"):

@@ -90,7 +90,7 @@ def shares_in_order(expected: Floats) -> Floats:
 
 
 def _talbot() -> tuple[NDArray[Any], NDArray[Any]]:
-    """Give where to take a Laplace transform, and with which weights, to have the function at 1."""
+    """Say where to take a Laplace transform, and with which weights, to have the function at 1."""
     angle = np.arange(1, TALBOT) * np.pi / TALBOT
     turned = angle * (1 / np.tan(angle) + 1j)
     nodes = np.concatenate([np.ones(1, np.complex128), turned]) * 2 * TALBOT / 5
@@ -100,7 +100,7 @@ def _talbot() -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def share_between(expected: Floats) -> float:
-    """Give the share of time that lies between two given neighbours of a sequence that is within the window.
+    """Work out the share of time between two given neighbours of a sequence that is within the window.
 
     Seen from any time, the others of the sequence are at exponential times from each other, as from an event.
     """
@@ -108,7 +108,7 @@ def share_between(expected: Floats) -> float:
 
 
 def share_amid(expected: Floats, draws: int = 20_000) -> float:
-    """Give the share of time that lies between the first and the last of events within a window.
+    """Estimate the share of time that lies between the first and the last of events within a window.
 
     Drawn, from a fixed seed; where that would be too rare, the first term of its series.
     """

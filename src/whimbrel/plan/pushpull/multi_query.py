@@ -37,18 +37,18 @@ class Need:
     """The part itself, and all that it has to meet."""
 
     def share(self, name: str, names: frozenset[str] | None = None) -> float:
-        """Give the share of a part's events that meet all of these, or some of them."""
+        """Estimate the share of a part's events that meet all of these, or some of them."""
         some = self.names if names is None else names
         if not self.composite.part[name].is_negated:
             return self.composite.shares(some | {name})[name]
-        return self.composite.spoiling if len(some) > 1 else 1.0
+        return self.composite.negation_share if len(some) > 1 else 1.0
 
 
 Needs = dict[tuple[Hop, str], list[Need]]
 
 
 def _needs_of(plan: PushPullPlan) -> tuple[Needs, Load]:
-    """Give why each part's events cross each hop in a plan, and what its requests need."""
+    """Say why each part's events cross each hop in a plan, and what its requests need."""
     composite = plan.composite
     needs: Needs = {}
     requests: Load = {}
@@ -71,12 +71,12 @@ def _needs_of(plan: PushPullPlan) -> tuple[Needs, Load]:
 
 
 def load_of(plan: PushPullPlan) -> Load:
-    """Give what a plan sends over each hop, by part; requests count for the composite event itself."""
+    """Say what a plan sends over each hop, by part; requests count for the composite event itself."""
     return load_together([plan])
 
 
 def load_together(plans: Iterable[PushPullPlan]) -> Load:
-    """Give what plans send over each hop together: an event that several of them need there goes once."""
+    """Say what plans send over each hop together: an event that several of them need there goes once."""
     needs: Needs = {}
     found: Load = {}
     for plan in plans:
@@ -90,7 +90,7 @@ def load_together(plans: Iterable[PushPullPlan]) -> Load:
 
 
 def _share_of_any(name: str, needs: Sequence[Need]) -> float:
-    """Give the share of a part's events that at least one plan needs.
+    """Estimate the share of a part's events that at least one plan needs.
 
     Whether it meets what one plan wants and what another wants depends on each other by what both want.
     """
@@ -105,7 +105,7 @@ def _share_of_any(name: str, needs: Sequence[Need]) -> float:
 
 
 def _share_of_both(name: str, one: Need, other: Need) -> float:
-    """Give the share of a part's events that two plans need, taken as independent but for what both want."""
+    """Estimate the share of a part's events that two plans need, independent but for what both want."""
     shares = (one.share(name), other.share(name))
     common = (one.names & other.names) | {name}
     either = max(one.share(name, common), other.share(name, common))
@@ -113,7 +113,7 @@ def _share_of_both(name: str, one: Need, other: Need) -> float:
 
 
 def cost_of(load: Load, network: Network) -> float:
-    """Give what a load costs, a second."""
+    """Say what a load costs, a second."""
     costs = _by_hop(network)
     return sum(costs[hop].cost * rate for (hop, _), rate in load.items())
 
@@ -157,6 +157,8 @@ def plan_multi_query(
     rounds: int = 3,
 ) -> MultiQueryPlan:
     """Plan several composite events: each by itself, then each again with what the others send anyway.
+
+    Comet plans each by itself (section III). At most 1 + rounds plans for each, until no round helps.
 
     Parameters
     ----------
@@ -226,7 +228,7 @@ def _cheaper(plans: MultiQueryPlan, plan: PushPullPlan) -> MultiQueryPlan:
 
 
 def priced(plan: PushPullPlan, network: Network) -> PushPullPlan:
-    """Give a plan with the costs and delays of a network, such as it is now.
+    """Return a plan with the costs and delays of a network, such as it is now.
 
     Raises
     ------
@@ -290,7 +292,7 @@ def overloaded(plans: MultiQueryPlan) -> list[str]:
 
 
 def _kept_by(plan: PushPullPlan) -> dict[str, float]:
-    """Give what each broker keeps for a plan besides what waits for links: bytes, in the mean.
+    """Say what each broker keeps for a plan besides what waits for links: bytes, in the mean.
 
     Where a part is pulled from, its events are kept until they can no longer be asked for; a junction keeps
     what has come until it can no longer be completed there.
@@ -335,7 +337,7 @@ def _fitted(plans: MultiQueryPlan, priority: Mapping[str, float]) -> MultiQueryP
 
 
 def _more_patient(plans: MultiQueryPlan, name: str) -> Iterator[MultiQueryPlan]:
-    """Give plans that send less within the tolerances: for one, and for all that have been taken in."""
+    """Iterate over plans that send less within the tolerances: for one, and for all taken in so far."""
     with_one = replace(plans, plans={**plans.plans, name: _least(plans.plans[name], plans.network)})
     yield with_one
     every = {each: _least(plan, plans.network) for each, plan in plans.plans.items()}
@@ -343,7 +345,7 @@ def _more_patient(plans: MultiQueryPlan, name: str) -> Iterator[MultiQueryPlan]:
 
 
 def _least(plan: PushPullPlan, network: Network) -> PushPullPlan:
-    """Give the plan that sends least: by bytes instead of by cost."""
+    """Return the plan that sends least: by bytes instead of by cost."""
     alike = replace(network, links=tuple(replace(link, cost=1.0) for link in network.links))
     return priced(plan_pushpull(plan.composite, alike), network)
 

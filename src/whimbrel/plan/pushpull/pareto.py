@@ -45,7 +45,7 @@ class ParetoFronts:
         self._known: dict[int, tuple[Junction, list[ParetoPoint]]] = {}
 
     def of(self, junction: Junction) -> list[ParetoPoint]:
-        """Give the plans of a junction, the cheapest first."""
+        """Return the plans of a junction, the cheapest first."""
         # The junction is kept beside its plans, so that no other one can get its identity.
         if id(junction) not in self._known:
             self._known[id(junction)] = (junction, self._worked_out(junction))
@@ -76,7 +76,7 @@ class ParetoFronts:
         return found[_bits(wanted)]
 
     def _in_good_orders(self, junction: Junction, wanted: tuple[int, ...]) -> list[ParetoPoint]:
-        """Give the plans in which inputs come in the order of how rare they are, or of what a push costs."""
+        """Return the plans in which inputs come in the order of their rates, or of what a push costs."""
         costs = _Costs(self._composite, junction)
         rate = {number: self._composite.rate_hz(junction.inputs[number].parts) for number in wanted}
         by_rate = sorted(wanted, key=lambda number: rate[number])
@@ -85,7 +85,7 @@ class ParetoFronts:
         return self._best((each.cost_s, each.delay_s, each, (), ()) for each in found)
 
     def _in_order(self, costs: _Costs, ordered: list[int]) -> list[ParetoPoint]:
-        """Give the plans in which each stage has what comes next in an order."""
+        """Return the plans in which each stage has what comes next in an order."""
         junction = costs.junction
         drafts: list[list[_Draft]] = [[] for _ in range(len(ordered) + 1)]
         found: list[ParetoPoint] | None = None
@@ -151,7 +151,7 @@ class _Costs:
         self._parts: dict[int, frozenset[str]] = {}
 
     def of(self, number: int, have: int) -> float:
-        """Give what an input costs, a second: pushed if nothing has come before, else pulled."""
+        """Say what an input costs, a second: pushed if nothing has come before, else pulled."""
         if (number, have) not in self._known:
             each = self.junction.inputs[number]
             way = crossing(self._composite, each, self._parts_of(have), is_pulled=have > 0)
@@ -165,7 +165,7 @@ class _Costs:
         return self._parts[have]
 
     def of_stage(self, stage: int, have: int) -> tuple[tuple[int, ...], float, float]:
-        """Give the inputs of a stage, what they cost together, and how long the longest way takes."""
+        """Return the inputs of a stage, what they cost together, and how long the longest way takes."""
         numbers = _members(stage)
         cost = sum(self.of(number, have) for number in numbers)
         return numbers, cost, max(self.junction.inputs[number].delay_s for number in numbers)
@@ -192,15 +192,15 @@ def _longer(
 def _unless(composite: Composite, junction: Junction, points: list[ParetoPoint]) -> Iterator[_Draft]:
     """Add parts that must not occur to plans: pushed, or asked for when all others have come."""
     names = frozenset(part.name for part in composite.wanted)
-    spoiling = [number for number, each in enumerate(junction.inputs) if is_negated(each)]
-    for choice in product((False, True), repeat=len(spoiling)):
+    negated = [number for number, each in enumerate(junction.inputs) if is_negated(each)]
+    for choice in product((False, True), repeat=len(negated)):
         cost = wait = 0.0
-        for number, is_pulled in zip(spoiling, choice, strict=True):
+        for number, is_pulled in zip(negated, choice, strict=True):
             each = junction.inputs[number]
             cost += each.cost * crossing(composite, each, names, is_pulled=is_pulled)
             wait = max(wait, waiting_for(each, is_pulled=is_pulled))
-        pulled = tuple(number for number, is_pulled in zip(spoiling, choice, strict=True) if is_pulled)
-        pushed = tuple(number for number in spoiling if number not in pulled)
+        pulled = tuple(number for number, is_pulled in zip(negated, choice, strict=True) if is_pulled)
+        pushed = tuple(number for number in negated if number not in pulled)
         for point in points:
             stages = ((*point.stages[0], *pushed), *point.stages[1:], *([pulled] if pulled else []))
             before = replace(point, stages=())
@@ -224,13 +224,13 @@ def _bits(numbers: Iterable[int]) -> int:
 
 
 def _growing(numbers: tuple[int, ...]) -> Iterator[int]:
-    """Give all sets of some numbers but the empty one, each after the sets within it."""
+    """Iterate over all sets of some numbers but the empty one, each after the sets within it."""
     for chosen in range(1, 1 << len(numbers)):
         yield _bits(numbers[place] for place in _members(chosen))
 
 
 def _subsets(bits: int) -> Iterator[int]:
-    """Give the sets within a set, all but the empty one."""
+    """Iterate over the sets within a set, all but the empty one."""
     some = bits
     while some:
         yield some

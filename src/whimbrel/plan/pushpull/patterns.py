@@ -96,7 +96,7 @@ class _Pattern:
 
 
 def composites_of(workload: Workload, network: Network) -> list[DeliveredComposites]:
-    """Give the composite events of all deliveries of a workload.
+    """Return the composite events of all deliveries of a workload.
 
     Raises
     ------
@@ -155,7 +155,7 @@ class _Extractor:
     # -- patterns --------------------------------------------------------------------------------------------
 
     def _patterns(self, definition: str) -> Iterator[_Pattern]:
-        """Give the patterns of a definition, one for each of its cases."""
+        """Iterate over the patterns of a definition, one for each of its cases."""
         derive = self.graph[definition]
         assert isinstance(derive, Derive)
         for case in derive.cases:
@@ -196,7 +196,7 @@ class _Extractor:
         return _Pattern("seq" if in_order else "and", parts, absent, self._window_s(definition, match))
 
     def _window_s(self, definition: str, match: JoinPattern) -> float:
-        """Give how far apart events of a match can lie: those that occur, and those that must not."""
+        """Say how far apart events of a match can lie: those that occur, and those that must not."""
         longest = max((each.duration or 0 for each in match.absent), default=0)
         waits = any(each.duration is None for each in match.absent)
         span = match.within if len(match.parts) > 1 or waits or not longest else 0
@@ -205,7 +205,7 @@ class _Extractor:
         return max(span + longest, 1) / SECOND
 
     def _alternatives(self, definition: str, name: str) -> tuple[str, ...]:
-        """Give the streams of single events that a part may come from."""
+        """Return the streams of single events that a part may come from."""
         operator = self.graph[name]
         names = [each.input for each in operator.branches] if isinstance(operator, Merge) else [name]
         for each in names:
@@ -222,7 +222,7 @@ class _Extractor:
     # -- who sends -------------------------------------------------------------------------------------------
 
     def _choices(self, definition: str, pattern: _Pattern) -> Iterator[tuple[PrimitiveEvent, ...]]:
-        """Give the parts for each way to choose who sends those that must occur."""
+        """Iterate over the parts for each way to choose who sends those that must occur."""
         sent = [[part for name in names for part in self._sent(definition, name)] for names in pattern.parts]
         absent = [
             (place, part)
@@ -246,7 +246,7 @@ class _Extractor:
             yield tuple(self._named_once(parts))
 
     def _sent(self, definition: str, stream: str, *, is_negated: bool = False) -> list[PrimitiveEvent]:
-        """Give a stream of single events as parts: one for each source."""
+        """Return a stream of single events as parts: one for each source."""
         root, _ = selection(self.graph, stream)
         assert isinstance(root, Source)
         kinds = {sender.name: sender.event_type for sender in self.network.sources}
@@ -268,7 +268,7 @@ class _Extractor:
         ]
 
     def _feed_of(self, task: Task) -> Feed:
-        """Give the feed that a condition on single events reads, through other conditions perhaps."""
+        """Return the feed that a condition on single events reads, through other conditions perhaps."""
         (name,) = task.inputs
         return (
             self.workload.feed[name]

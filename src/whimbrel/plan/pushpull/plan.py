@@ -22,7 +22,7 @@ class JunctionPlan:
     below: dict[int, JunctionPlan]
 
     def all(self) -> Iterator[JunctionPlan]:
-        """Give the plans of all junctions, the lowest first."""
+        """Iterate over the plans of all junctions, the lowest first."""
         for each in self.below.values():
             yield from each.all()
         yield self
@@ -109,7 +109,7 @@ def make_plan(composite: Composite, root: JunctionPlan) -> PushPullPlan:
 
 
 def estimate(composite: Composite, planned: JunctionPlan) -> Estimate:
-    """Estimate what a plan costs and takes.
+    """Estimate what a plan costs and takes, from the leaves up in O(inputs) (Comet, section IV-B).
 
     What crosses a way are the events that still can complete the composite event: those of a junction below
     are filtered by each other, those that are pulled by all that was got before. A pull takes the way there
@@ -138,22 +138,22 @@ def estimate(composite: Composite, planned: JunctionPlan) -> Estimate:
 
 
 def crossing(composite: Composite, each: Input, known: frozenset[str], *, is_pulled: bool) -> float:
-    """Give the bytes a second on the way of an input, requests included."""
+    """Estimate the bytes a second on the way of an input, requests included."""
     if is_negated(each):
         whole = sum(composite.part[name].bytes_s for name in each.parts)
-        events = whole * composite.spoiling if is_pulled else whole
+        events = whole * composite.negation_share if is_pulled else whole
     else:
         events = composite.bytes_s(each.parts | known, each.parts)
     return events + (composite.request_b * composite.rate_hz(known) if is_pulled else 0.0)
 
 
 def waiting_for(each: Input, *, is_pulled: bool) -> float:
-    """Give how long one has to wait to be sure that an event did not occur: for it, or for an answer."""
+    """Say how long one has to wait to be sure that an event did not occur: for it, or for an answer."""
     return (2 if is_pulled else 1) * each.delay_s
 
 
 def in_order(junction: Junction, stages: Stages) -> Stages:
-    """Give stages in which parts that must not occur are pushed, or asked for together after all others."""
+    """Return stages in which parts that must not occur are pushed, or asked for together after all others."""
     last = tuple(n for stage in stages[1:] for n in stage if is_negated(junction.inputs[n]))
     rest = (stages[0], *(tuple(n for n in stage if n not in last) for stage in stages[1:]))
     return tuple(stage for stage in (*rest, last) if stage)

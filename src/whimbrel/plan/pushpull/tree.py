@@ -48,7 +48,7 @@ class Junction:
         object.__setattr__(self, "parts", frozenset().union(*(each.parts for each in self.inputs)))
 
     def below(self) -> Iterator[Junction]:
-        """Give the junctions below this one, the lowest first."""
+        """Iterate over the junctions below this one, the lowest first."""
         for each in self.inputs:
             if isinstance(each, Junction):
                 yield from each.below()
@@ -73,7 +73,7 @@ def leaves_of(each: Input) -> Iterator[Leaf]:
 
 
 def h_value(network: Network, balance: float = BALANCE) -> Weight:
-    """Weigh links by cost and delay, each as a share of the largest in the network (the h-function)."""
+    """Weigh links by cost and delay, each as a share of the largest in the network: the h-value."""
     most_cost = max((link.cost for link in network.links), default=0.0) or 1.0
     most_delay = max((link.delay_s for link in network.links), default=0.0) or 1.0
 
@@ -84,9 +84,12 @@ def h_value(network: Network, balance: float = BALANCE) -> Weight:
 
 
 def detection_tree(network: Network, composite: Composite, balance: float = BALANCE) -> Junction:
-    """Put the best ways from all parts together to a tree, and find its junctions.
+    """Put the best ways from all parts together to a tree, and find its junctions (Comet, section IV-A).
 
-    Parts that must not occur go to the uppermost junction by themselves: only what is whole can be spoiled.
+    One run of Dijkstra's algorithm from where the event is wanted, by the h-value of links: O(links log
+    brokers).
+
+    Parts that must not occur go to the uppermost junction by themselves: only who has all others can tell.
 
     Raises
     ------
@@ -120,12 +123,12 @@ def _grown(at: str, composite: Composite, above: dict[str, str], links: dict[str
 
 
 def _going_on(below: Junction) -> list[Input]:
-    """Give what goes up from a broker: what is found there, and past it what must not occur."""
-    spoiling = [each for each in below.inputs if is_negated(each)]
+    """Say what goes up from a broker: what is found there, and past it what must not occur."""
+    negated = [each for each in below.inputs if is_negated(each)]
     rest = tuple(each for each in below.inputs if not is_negated(each))
     if len(rest) > 1:
-        return [replace(below, inputs=rest, path=(below.at,)), *spoiling]
-    return [*rest, *spoiling]
+        return [replace(below, inputs=rest, path=(below.at,)), *negated]
+    return [*rest, *negated]
 
 
 def is_negated(each: Input) -> bool:
@@ -134,7 +137,7 @@ def is_negated(each: Input) -> bool:
 
 
 def delay_on(link: Link, composite: Composite) -> float:
-    """Give the longest time that a message takes over a link: the wait, the way, and what goes before it.
+    """Bound the time that a message takes over a link: the wait, the way, and what goes before it.
 
     All events of the composite event that occur during the longest wait may go first: as many as come by
     chance in all but about one of 30,000 cases (four standard deviations above the mean).
@@ -150,8 +153,10 @@ def _extended(each: Input, way: tuple[str, ...], cost: float, delay_s: float) ->
     return replace(each, cost=each.cost + cost, delay_s=each.delay_s + delay_s, path=path)
 
 
-class Shortings:
-    """A tree with any of its junctions taken out: what came together there goes on to the one above singly.
+class VirtualTrees:
+    """A tree with any of its junctions taken out (*shorted*: virtual topologies, Comet, section IV-C).
+
+    What came together at one that is out goes on to the one above singly. A tree is made in O(its junctions).
 
     What is the same in two of them is the same object, so that what is known of it holds in both.
     """
@@ -166,11 +171,11 @@ class Shortings:
         self._known: dict[tuple[str, frozenset[str]], Junction] = {}
 
     def without(self, away: Collection[str]) -> Junction:
-        """Give the tree without these junctions."""
+        """Return the tree without these junctions."""
         return self._without(self.tree, frozenset(away))
 
     def at(self, name: str, away: frozenset[str]) -> Junction:
-        """Give the tree from one junction on, without these."""
+        """Return the tree from one junction on, without these."""
         return self._without(self._junctions[name], away)
 
     def _without(self, junction: Junction, away: frozenset[str]) -> Junction:

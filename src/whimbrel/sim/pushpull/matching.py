@@ -167,7 +167,7 @@ class Candidates:
         self._known: list[Candidate] = []
 
     def new(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        """Give those that no other one holds, and take note of them."""
+        """Return those that no other one holds, and take note of them."""
         found = []
         for each in sorted(set(candidates), key=lambda one: sum(low - high for low, high in one)):
             low, high = each[0]
@@ -193,7 +193,7 @@ class Candidates:
         return time, time
 
     def _near(self, low: float, high: float) -> list[Candidate]:
-        """Give the candidates whose first interval could hold another one."""
+        """Return the candidates whose first interval could hold another one."""
         first = bisect_left(self._known, high - self._longest_s, key=lambda each: each[0][0])
         last = bisect_right(self._known, low, key=lambda each: each[0][0])
         return self._known[first:last]

@@ -74,7 +74,7 @@ class PartCompiler(CompilerBase):
     """Compiles a function as a part."""
 
     def define_pipelines(self) -> list[Any]:
-        """Give the usual steps, but for the last."""
+        """List the usual steps, but for the last."""
         steps = DefaultPassBuilder.define_nopython_pipeline(self.state)
         steps.add_pass_after(PartLowering, NativeLowering)
         steps.passes = [step for step in steps.passes if step[0] is not NativeLowering]

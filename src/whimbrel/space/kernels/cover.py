@@ -29,7 +29,7 @@ _AROUND = 1e-6
 
 @kernel
 def bounds(kind, number, shapes, lonlat):
-    """Give the bounding box of a shape; of a circle in degrees it may reach beyond -180 or 180."""
+    """Compute the bounding box of a shape; of a circle in degrees it may reach beyond -180 or 180."""
     x0, y0, x1, y1 = shapes[number, 0], shapes[number, 1], shapes[number, 2], shapes[number, 3]
     if kind != CIRCLE:
         return x0, y0, x1, y1

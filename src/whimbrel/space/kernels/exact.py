@@ -37,9 +37,9 @@ def side_of_rings(corners, start, x, y):
     # No branches: which sides a ray crosses cannot be predicted. Whole numbers, since truths are slower.
     inside = is_close = np.int64(0)
     x2, y2 = corners[start + 1], corners[start + 2]
-    for place in range(start + 3, start + 1 + 2 * np.int64(corners[start]), 2):
+    for at in range(start + 3, start + 1 + 2 * np.int64(corners[start]), 2):
         x1, y1 = x2, y2
-        x2, y2 = corners[place], corners[place + 1]
+        x2, y2 = corners[at], corners[at + 1]
         left, right = (x1 - x) * (y2 - y), (y1 - y) * (x2 - x)
         turn = left - right
         crosses = ((y1 <= y) != (y2 <= y)) & (turn == turn)
@@ -87,7 +87,7 @@ def locate(corners, first, count, x, y):
 
 @kernel
 def orientation(x1, y1, x2, y2, x, y):
-    """Give the sign of the turn from the line 1 to 2 towards a point: above 0 left of it, 0 on it."""
+    """Compute the sign of the turn from the line 1 to 2 towards a point: above 0 left of it, 0 on it."""
     left = (x1 - x) * (y2 - y)
     right = (y1 - y) * (x2 - x)
     turn = left - right
@@ -111,7 +111,7 @@ def _exact_turn(x1, y1, x2, y2, x, y):
 
 @kernel
 def _difference(a, b):
-    """Give a - b and what rounding lost of it."""
+    """Compute a - b and what rounding lost of it."""
     high = a - b
     back = high - a
     return high, (a - (high - back)) - (b + back)

@@ -195,35 +195,39 @@ def _put(
     level, column, row = _cell(key)
     scale, kind = scales[level], np.int64(kinds[number])
     size = 1 / scale
-    found = relation(kind, number, shapes, rings, corners, lonlat, column * size, row * size, size)
-    if found == APART:
+    coverage = relation(kind, number, shapes, rings, corners, lonlat, column * size, row * size, size)
+    if coverage == APART:
         return True
     if not has_slots(slots, counters, 1):
         return False
-    place = settle(slots, old, counters, key, True)
-    count = count_of(slots[place + 1]) + 1
+    slot = settle(slots, old, counters, key, True)
+    count = count_of(slots[slot + 1]) + 1
     is_full = CROWDED <= count <= HOPELESS and count & (count - 1) == 0
     if stack.shape[0] - counters[PENDING] < (4 * count if is_full else 4):
         return False
-    if found == TOUCHING and is_marked(slots[place + 1]) and _goes_deeper(levels[number], level, column, row):
+    if (
+        coverage == TOUCHING
+        and is_marked(slots[slot + 1])
+        and _goes_deeper(levels[number], level, column, row)
+    ):
         _push_children(number, level, column, row, stack, counters)
         return True
     item = (number << _NUMBER) | (kind << _KIND)
-    if found == INSIDE:
+    if coverage == INSIDE:
         item |= _INSIDE | EVERYWHERE
     else:
         item |= clipped(kind, number, shapes, lonlat, scale, column, row)
-    if not append(slots, words, free, counters, place, item):
+    if not append(slots, words, free, counters, slot, item):
         return False
     if is_full:
-        _split(level, column, row, levels, natives, place, slots, words, free, counters, stack)
+        _split(level, column, row, levels, natives, slot, slots, words, free, counters, stack)
     return True
 
 
 @kernel
-def _split(level, column, row, levels, natives, place, slots, words, free, counters, stack):
+def _split(level, column, row, levels, natives, slot, slots, words, free, counters, stack):
     """Take what only touches a crowded cell out of it and onto the stack, for the cell's children."""
-    value = slots[place + 1]
+    value = slots[slot + 1]
     start, count = start_of(value), count_of(value)
     deeper = 0
     for n in range(start, start + count):
@@ -231,14 +235,14 @@ def _split(level, column, row, levels, natives, place, slots, words, free, count
             deeper += 1
     if 2 * deeper < CROWDED:
         return
-    slots[place + 1] = marked(value)
+    slots[slot + 1] = marked(value)
     natives[LEVELS + level - 1] += 1
     n = 0
-    while n < count_of(slots[place + 1]):
+    while n < count_of(slots[slot + 1]):
         item = words[start + n]
         if item & _INSIDE == 0 and _goes_deeper(levels[item >> _NUMBER], level, column, row):
             _push_children(item >> _NUMBER, level, column, row, stack, counters)
-            drop(slots, words, free, place, n)
+            drop(slots, words, free, slot, n)
         else:
             n += 1
 
@@ -259,26 +263,26 @@ def remove_shapes(
             level, column, row = _cell(key)
             size = 1 / scales[level]
             kind = np.int64(kinds[number])
-            found = relation(kind, number, shapes, rings, corners, lonlat, column * size, row * size, size)
-            if found == APART:
+            coverage = relation(kind, number, shapes, rings, corners, lonlat, column * size, row * size, size)
+            if coverage == APART:
                 continue
-            place = settle(slots, old, counters, key, False)
-            if place < 0:
+            slot = settle(slots, old, counters, key, False)
+            if slot < 0:
                 continue
-            deeper = is_marked(slots[place + 1]) and _goes_deeper(levels[number], level, column, row)
-            if found == TOUCHING and deeper:
+            deeper = is_marked(slots[slot + 1]) and _goes_deeper(levels[number], level, column, row)
+            if coverage == TOUCHING and deeper:
                 _push_children(number, level, column, row, stack, counters)
             else:
-                _take_out(number, place, slots, words, free)
+                _take_out(number, slot, slots, words, free)
 
 
 @kernel
-def _take_out(number, place, slots, words, free):
-    value = slots[place + 1]
+def _take_out(number, slot, slots, words, free):
+    value = slots[slot + 1]
     start = start_of(value)
     for n in range(count_of(value)):
         if words[start + n] >> _NUMBER == number:
-            drop(slots, words, free, place, n)
+            drop(slots, words, free, slot, n)
             return
 
 
@@ -311,7 +315,7 @@ def look_up(x, y, first, levels, natives, scales, shapes, rings, lonlat, slots, 
 
 @kernel
 def scratch():
-    """Give what a look-up works in: pairs of a point and an item, and room for each point of a block."""
+    """Allocate what a look-up works in: pairs of a point and an item, and room for each point of a block."""
     return np.empty(16 * BLOCK, np.int64), np.empty(16 * BLOCK, np.int64), np.empty((4, BLOCK + 1), np.int64)
 
 
@@ -319,7 +323,7 @@ def scratch():
 def candidates(px, py, levels, natives, scales, slots, old, words, near, items, room):
     """Collect the items of the cells that points lie in and in whose boxes they lie: point and item."""
     waiting = 0
-    keys, places, values, is_split = room[0], room[1], room[2], room[3]
+    keys, probes, values, is_split = room[0], room[1], room[2], room[3]
     is_split[:] = 0
     last = np.uint64(slots.size // 2 - 1)
     for level in levels:
@@ -330,14 +334,14 @@ def candidates(px, py, levels, natives, scales, slots, old, words, near, items, 
             across, upward = px[n] * scale, py[n] * scale
             if (is_native or is_split[n]) and abs(across) < _HALF - 2 and abs(upward) < _HALF - 2:
                 keys[n] = key_of(level, np.int64(math.floor(across)), np.int64(math.floor(upward)))
-                places[n] = 2 * np.int64(scramble(keys[n]) & last)
-                prefetch(slots, places[n])
+                probes[n] = 2 * np.int64(scramble(keys[n]) & last)
+                prefetch(slots, probes[n])
         most = waiting
         for n in range(px.size):
             values[n] = 0
             if keys[n] != FREE:
-                is_there = slots[places[n]] == keys[n]
-                values[n] = slots[places[n] + 1] if is_there else look(slots, old, keys[n])
+                is_there = slots[probes[n]] == keys[n]
+                values[n] = slots[probes[n] + 1] if is_there else look(slots, old, keys[n])
                 prefetch(words, start_of(values[n]))
                 most += count_of(values[n])
             is_split[n] = is_marked(values[n])
@@ -349,17 +353,17 @@ def candidates(px, py, levels, natives, scales, slots, old, words, near, items, 
             across, upward = px[n] * scale, py[n] * scale
             point = as_point(step(across, math.floor(across)), step(upward, math.floor(upward)))
             start = start_of(values[n])
-            for place in range(start, start + count_of(values[n])):
+            for at in range(start, start + count_of(values[n])):
                 near[waiting] = n
-                items[waiting] = words[place]
+                items[waiting] = words[at]
                 # Counting instead of branching: whether a box holds a point cannot be predicted.
-                waiting += np.int64(is_in_box(point, words[place]))
+                waiting += np.int64(is_in_box(point, words[at]))
     return waiting, near, items
 
 
 @kernel
 def longer(array, size):
-    """Give an array with the same items at its front that is longer than `size`."""
+    """Make an array with the same items at its front that is longer than `size`."""
     copy = np.empty(2 * size, array.dtype)
     copy[: array.size] = array
     return copy
@@ -429,7 +433,7 @@ def write_in_order(near, items, kept, begin, rows, numbers, count, room):
 
 @inlined
 def item_of(number):
-    """Give an item that is about a shape and nothing else."""
+    """Make an item that is about a shape and nothing else."""
     return number << _NUMBER
 
 
@@ -446,10 +450,10 @@ def hold(x, y, numbers, kinds, shapes, rings, lonlat, words):
     for n in range(numbers.size):
         items[n] = (np.int64(numbers[n]) << _NUMBER) | (np.int64(kinds[numbers[n]]) << _KIND)
     kept = lie_in(x, y, near, items, numbers.size, shapes, rings, words, lonlat)
-    found = np.zeros(numbers.size, np.bool_)
+    holds = np.zeros(numbers.size, np.bool_)
     for n in range(kept):
-        found[near[n]] = True
-    return found
+        holds[near[n]] = True
+    return holds
 
 
 @kernel

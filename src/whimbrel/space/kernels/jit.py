@@ -181,7 +181,7 @@ class Kernel(Generic[P, R]):
             return self.machine(*args, **kwargs)
 
     def at(self, work: float) -> Callable[P, R]:
-        """Give the function to call for about so many turns of loops: plain if they are few, else compiled.
+        """Choose the function to call for about so many turns of loops: plain if they are few, else compiled.
 
         To be used for kernels that add, compare and move only, where both ways give the same to the last bit.
         """
@@ -228,7 +228,7 @@ _PLAIN: dict[str, dict[str, Any]] = {}
 
 
 def _plain_names(names: dict[str, Any]) -> dict[str, Any]:
-    """Give the names of a module with every kernel replaced by its plain function."""
+    """Copy the names of a module with every kernel replaced by its plain function."""
     module = names["__name__"]
     if module not in _PLAIN:
         replaced = _PLAIN[module] = dict(names)

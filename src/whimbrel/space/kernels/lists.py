@@ -39,46 +39,46 @@ def scramble(key):
 
 @inlined
 def probe(slots, key):
-    """Give the slot that has a key, or else the free one where it would be put."""
+    """Find the slot that has a key, or else the free one where it would be put."""
     last = slots.size // 2 - 1
-    place = np.int64(scramble(key) & np.uint64(last))
-    while slots[2 * place] != key and slots[2 * place] != FREE:
-        place = (place + 1) & last
-    return 2 * place
+    slot = np.int64(scramble(key) & np.uint64(last))
+    while slots[2 * slot] != key and slots[2 * slot] != FREE:
+        slot = (slot + 1) & last
+    return 2 * slot
 
 
 @inlined
 def look(slots, old, key):
-    """Give the list of a key to read; 0 (an empty list) if there is none."""
-    place = probe(slots, key)
-    if slots[place] == key:
-        return slots[place + 1]
+    """Look up the list of a key to read; 0 (an empty list) if there is none."""
+    slot = probe(slots, key)
+    if slots[slot] == key:
+        return slots[slot + 1]
     if old.size:
-        place = probe(old, key)
-        if old[place] == key:
-            return old[place + 1]
+        slot = probe(old, key)
+        if old[slot] == key:
+            return old[slot + 1]
     return 0
 
 
 @kernel
 def settle(slots, old, counters, key, create):
-    """Give the slot of a key in the new table, to be changed; -1 if there is none and none is to be made."""
-    place = probe(slots, key)
-    if slots[place] == key:
-        return place
+    """Find the slot of a key in the new table, to be changed; -1 if there is none and none is to be made."""
+    slot = probe(slots, key)
+    if slots[slot] == key:
+        return slot
     if old.size:
         before = probe(old, key)
         if old[before] == key:
             old[before] = DEAD
-            slots[place] = key
-            slots[place + 1] = old[before + 1]
-            return place
+            slots[slot] = key
+            slots[slot + 1] = old[before + 1]
+            return slot
     if not create:
         return -1
-    slots[place] = key
-    slots[place + 1] = 0
+    slots[slot] = key
+    slots[slot + 1] = 0
     counters[USED] += 1
-    return place
+    return slot
 
 
 @kernel
@@ -107,13 +107,13 @@ def is_marked(value):
 
 @inlined
 def marked(value):
-    """Give the list with the mark."""
+    """Mark a list."""
     return value | _MARK
 
 
 @kernel
 def emptied(value):
-    """Give a list without block and items; the mark stays."""
+    """Empty a list of block and items; the mark stays."""
     return value & _MARK
 
 
@@ -125,7 +125,7 @@ def room_of(value):
 
 @kernel
 def exponent_for(count):
-    """Give the least power of two that is at least `count`, as an exponent."""
+    """Find the least power of two that is at least `count`, as an exponent."""
     exponent = 0
     while (1 << exponent) < count:
         exponent += 1
@@ -134,7 +134,7 @@ def exponent_for(count):
 
 @kernel
 def allocate(words, free, counters, exponent):
-    """Give the start of a block of 2**exponent words, or -1 if there is no room."""
+    """Allocate a block of 2**exponent words: its start, or -1 if there is no room."""
     start = free[exponent]
     if start:
         free[exponent] = words[start]
@@ -155,9 +155,9 @@ def release(words, free, start, exponent):
 
 
 @kernel
-def append(slots, words, free, counters, place, item):
+def append(slots, words, free, counters, slot, item):
     """Put an item at the end of the list in a slot; False, and no change, if there is no room."""
-    value = slots[place + 1]
+    value = slots[slot + 1]
     count = value & _COUNT
     if count == room_of(value):
         exponent = ((value >> _SIZE) & 31) + 1 if count else 0
@@ -171,49 +171,49 @@ def append(slots, words, free, counters, place, item):
             release(words, free, before, exponent - 1)
         value = (start << _START) | (exponent << _SIZE) | (value & _MARK) | count
     words[(value >> _START) + count] = item
-    slots[place + 1] = value + 1
+    slots[slot + 1] = value + 1
     return True
 
 
 @kernel
-def clear(slots, words, free, place):
+def clear(slots, words, free, slot):
     """Empty the list in a slot; its mark stays."""
-    value = slots[place + 1]
+    value = slots[slot + 1]
     if value >> _START:
         release(words, free, value >> _START, (value >> _SIZE) & 31)
-    slots[place + 1] = value & _MARK
+    slots[slot + 1] = value & _MARK
 
 
 @kernel
-def drop(slots, words, free, place, at):
+def drop(slots, words, free, slot, at):
     """Take the item at `at` out of the list in a slot; the last one takes its place."""
-    value = slots[place + 1]
+    value = slots[slot + 1]
     start, count = value >> _START, value & _COUNT
     words[start + at] = words[start + count - 1]
-    slots[place + 1] = value - 1
+    slots[slot + 1] = value - 1
     if count == 1:
-        clear(slots, words, free, place)
+        clear(slots, words, free, slot)
 
 
 @kernel
-def insert(slots, words, free, counters, place, at, item):
+def insert(slots, words, free, counters, slot, at, item):
     """Put an item into the list in a slot at `at`; False, and no change, if there is no room."""
-    if not append(slots, words, free, counters, place, item):
+    if not append(slots, words, free, counters, slot, item):
         return False
-    first = start_of(slots[place + 1]) + at
-    for n in range(start_of(slots[place + 1]) + count_of(slots[place + 1]) - 1, first, -1):
+    first = start_of(slots[slot + 1]) + at
+    for n in range(start_of(slots[slot + 1]) + count_of(slots[slot + 1]) - 1, first, -1):
         words[n] = words[n - 1]
     words[first] = item
     return True
 
 
 @kernel
-def cut(slots, words, free, place, at):
+def cut(slots, words, free, slot, at):
     """Take the item at `at` out of the list in a slot; the order of the others stays."""
-    start, last = start_of(slots[place + 1]), count_of(slots[place + 1]) - 1
+    start, last = start_of(slots[slot + 1]), count_of(slots[slot + 1]) - 1
     for n in range(start + at, start + last):
         words[n] = words[n + 1]
-    drop(slots, words, free, place, last)
+    drop(slots, words, free, slot, last)
 
 
 @kernel
@@ -221,11 +221,11 @@ def move_slots(slots, old, counters, most):
     """Move some slots of the old table to the new one; lists that are empty and not marked are forgotten."""
     first = counters[MOVED]
     stop = min(first + most, old.size // 2)
-    for place in range(2 * first, 2 * stop, 2):
-        if old[place] > 0 and old[place + 1] == 0:
+    for slot in range(2 * first, 2 * stop, 2):
+        if old[slot] > 0 and old[slot + 1] == 0:
             counters[USED] -= 1
-        elif old[place] > 0:
-            at = probe(slots, old[place])
-            slots[at] = old[place]
-            slots[at + 1] = old[place + 1]
+        elif old[slot] > 0:
+            at = probe(slots, old[slot])
+            slots[at] = old[slot]
+            slots[at + 1] = old[slot + 1]
     counters[MOVED] = stop

@@ -25,7 +25,7 @@ def sphere(lon1, lat1, lon2, lat2):
 
 @inlined
 def half_chord(lon1, lat1, lon2, lat2):
-    """Give the square of half the chord on a sphere of radius 1: enough to compare distances, and quicker."""
+    """Compute the square of half the chord on a sphere of radius 1: enough to compare, and quicker."""
     north = math.sin(math.radians(lat2 - lat1) / 2)
     east = math.sin(math.radians(lon2 - lon1) / 2)
     return north * north + math.cos(math.radians(lat1)) * math.cos(math.radians(lat2)) * east * east

@@ -44,20 +44,20 @@ def _is_named(number, name, offsets, data, names, words, is_text):
 
 @kernel
 def numbers_of(hashes, offsets, data, names, is_text, slots, old, words):
-    """Give the numbers of names, -1 for those that nobody has."""
-    found = np.full(hashes.size, -1, np.int64)
+    """Look up the numbers of names, -1 for those that nobody has."""
+    numbers = np.full(hashes.size, -1, np.int64)
     for name in range(hashes.size):
         value = look(slots, old, _key(hashes[name]))
         start = start_of(value)
         for n in range(start, start + count_of(value)):
             if _is_named(words[n], name, offsets, data, names, words, is_text):
-                found[name] = words[n]
-    return found
+                numbers[name] = words[n]
+    return numbers
 
 
 @kernel
 def enter(numbers, at, hashes, offsets, data, names, is_text, slots, old, words, free, counters):
-    """Give numbers their names, from the `at`-th on; give the first for which there is no room."""
+    """Store the names of numbers, from the `at`-th on; give the first for which there is no room."""
     while at < numbers.size:
         number = numbers[at]
         if not has_slots(slots, counters, 1):
@@ -69,8 +69,8 @@ def enter(numbers, at, hashes, offsets, data, names, is_text, slots, old, words,
             kept = allocate(words, free, counters, exponent)
             if kept < 0:
                 return at
-        place = settle(slots, old, counters, _key(hashes[at]), True)
-        if not append(slots, words, free, counters, place, number):
+        slot = settle(slots, old, counters, _key(hashes[at]), True)
+        if not append(slots, words, free, counters, slot, number):
             if is_text:
                 release(words, free, kept, exponent)
             return at
@@ -91,12 +91,12 @@ def forget(numbers, hashes, names, is_text, slots, old, words, free, counters):
     """Take names away."""
     for at in range(numbers.size):
         number = numbers[at]
-        place = settle(slots, old, counters, _key(hashes[at]), False)
-        value = slots[place + 1]
+        slot = settle(slots, old, counters, _key(hashes[at]), False)
+        value = slots[slot + 1]
         start = start_of(value)
         for n in range(count_of(value)):
             if words[start + n] == number:
-                drop(slots, words, free, place, n)
+                drop(slots, words, free, slot, n)
                 break
         if is_text:
             kept = names[number]
