@@ -27,7 +27,7 @@ from whimbrel.space.kernels.jit import kernel
 
 Floats = npt.NDArray[np.float64]
 Distribution = Callable[[Floats, float, float], Floats]
-"""The chance that a cost is at most y, given the least and the most that it can be."""
+"""The probability that a cost is at most y, given the least and the most that it can be."""
 
 _POINTS = 2_001
 
@@ -47,7 +47,7 @@ def plan_k_shortest(
     *,
     apart: bool = False,
 ) -> UncertainPlan:
-    """Plan the k cheapest ways through one time graph, each with its chance to turn out the cheapest.
+    """Plan the k cheapest ways through one time graph, each with its probability to turn out the cheapest.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ def plan_k_shortest(
     """
     graph = problem.time_graph(task, hosts)
     paths = ways_apart(graph, k, deviation) if apart else k_shortest(graph, k)
-    chances = chances_to_be_cheapest([path.score for path in paths], deviation, distribution)
+    probabilities = probabilities_to_be_cheapest([path.score for path in paths], deviation, distribution)
     courses = [
-        Course(problem.numbers[path.hosts], float(chance))
-        for path, chance in zip(paths, chances, strict=True)
-        if chance > 0
+        Course(problem.numbers[path.hosts], float(probability))
+        for path, probability in zip(paths, probabilities, strict=True)
+        if probability > 0
     ]
     return from_courses(task, problem.horizon, courses, problem.workload.task[task].bytes_s)
 
@@ -100,13 +100,13 @@ def ways_apart(graph: TimeGraph, k: int, deviation: float) -> list[Path]:
     return sorted(found.values(), key=lambda each: each.score)
 
 
-def chances_to_be_cheapest(
+def probabilities_to_be_cheapest(
     costs: Sequence[float], deviation: float, distribution: Distribution = uniform
 ) -> Floats:
-    """Return the chance of each cost to be the lowest: P_min(X_j), integrated numerically.
+    """Return the probability of each cost to be the lowest: P_min(X_j), integrated numerically.
 
     P_min(X_j) is the integral of P(X_j = y) times the product of P(X_x > y) over all others. Costs lie within
-    a share `deviation` of what is given; without one, the lowest ones share the chance.
+    a share `deviation` of what is given; without one, the lowest ones share the probability.
     """
     given = np.asarray(costs, float)
     least, most = given - deviation * np.abs(given), given + deviation * np.abs(given)
@@ -204,18 +204,20 @@ def shortest_paths(  # noqa: C901, PLR0912 (a kernel)
 def plan_skewed(
     problem: MigrationProblem, task: str, hosts: Hosts, before: int = 5, after: int = 5, most: int = 16
 ) -> UncertainPlan:
-    """Plan for the most probable course, and tell the chance of each shift to turn out the best."""
+    """Plan for the most probable course, and tell the probability of each shift to turn out the best."""
     certain = list(certain_problems(problem, task, most))
     base = certain[0][0].time_graph(task, hosts).shortest().hosts
     variants = [base]
     for n in range(len(changes_of(base))):
         variants += shifted(problem, task, base, n, before, after)
-    chances = np.zeros(len(variants))
-    for own, chance in certain:
+    probabilities = np.zeros(len(variants))
+    for own, probability in certain:
         graph = own.time_graph(task, hosts)
-        chances[int(np.argmin([graph.score_of(variant) for variant in variants]))] += chance
+        probabilities[int(np.argmin([graph.score_of(variant) for variant in variants]))] += probability
     courses = [
-        Course(problem.numbers[row], float(p)) for row, p in zip(variants, chances, strict=True) if p > 0
+        Course(problem.numbers[row], float(p))
+        for row, p in zip(variants, probabilities, strict=True)
+        if p > 0
     ]
     return from_courses(task, problem.horizon, courses, problem.workload.task[task].bytes_s)
 

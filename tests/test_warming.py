@@ -47,6 +47,7 @@ def test_an_exercise_reaches_the_kernels_of_its_kind(name):
         "aggregate": "segments.trailing_windows", "steps": "all_matches.advance_runs",
         "skipping": "skip_matches.advance_runs", "motion": "border_crossings.process_samples",
         "meeting": "encounters.process_samples", "shapes": "relation_address.address_of_related",
+        "conditions": "condition_lookups.find_placed",
     }  # fmt: skip
     met: list[str] = []
     with TrialRun(lambda _: False, lambda kernel, _: met.append(kernel.name)):

@@ -67,9 +67,10 @@ EXERCISES = {
         """,
     "shapes": "",
     "meeting": "define Met detect A as a meets A as b within 5 m for 1 s group by k",
+    "conditions": "",
 }
 """For each kind of operator a query that reaches its kernels. Events are of types A and B; v is a whole
-number, w a float, k a text."""
+number, w a float, k a text. `conditions` stands for subscriptions and for queries by the dozen."""
 
 _SECONDS = {"match_step": 11, "walk": 8, "address_of_related": 5, "hulls": 2}
 """What takes much longer to compile than the usual second, so that it is begun first."""
@@ -247,11 +248,29 @@ def exercise(name: str) -> None:
     if name == "shapes":
         RelationKernel()()
         return
+    if name == "conditions":
+        _subscribe()
+        return
     query = compile_text(EXERCISES[name], emit="all")
     for with_ids in (True, False):
         session = Session(query, lateness="1 s", coordinates="plane")
         session.push(_events(with_ids))
         session.close()
+
+
+def _subscribe() -> None:
+    """Add subscriptions that are found in every way, match events, and remove them."""
+    from whimbrel.subscriptions import Subscriptions
+
+    subscriptions = Subscriptions()
+    asked = ["k = 'x', k != 'z'", "v > 1, v < 9", "startswith(k, 'x')", "v in (1, 2)"]
+    places = ["this in circle(1, 1, 2), k = 'x'", "this in box(0, 0, 2, 2)"]
+    for number, where in enumerate([*asked, *8 * places]):
+        subscriptions.add(str(number), where=where)
+    subscriptions.add_many([{"id": "in a row", "k": "y"}])
+    for events in (_events(True), _events(True)[:1]):
+        subscriptions.match(events)
+    subscriptions.remove(["in a row", *(str(number) for number in range(len(subscriptions) - 1))])
 
 
 def _events(with_ids: bool) -> list[dict[str, Any]]:

@@ -258,6 +258,23 @@ def test_failures_delay_detections_and_lose_none(river, valley, plan, broken):
     assert delays.max() > found.plan.delay_s(found.plan.wanted[0])
 
 
+@given(st.integers(0, 1_000_000), st.sampled_from(PATTERNS))
+def test_whatever_fails_for_a_while_detections_are_those_of_one_process(seed, pattern):
+    rng = random.Random(seed)
+    query, network = wb.compile(f"define X detect {pattern}"), drawn_network(rng)
+    events = drawn_events(rng, network)
+    plan = deployment_of(drawn_plan(query, network, rng).to_dict(), query, network)
+    ends = [
+        *({"broker": each.name} for each in network.brokers),
+        *({"link": (each.a, each.b)} for each in network.links),
+    ]
+    starts = [rng.uniform(0, 90) for _ in range(rng.randrange(1, 4))]
+    failures = tuple(Failure(start, start + rng.choice([3, 20]), **rng.choice(ends)) for start in starts)
+    found = run_push_pull(query, events, plan, settings=Settings(failures=failures))
+    assert found.is_same
+    assert found.outcome.traffic.on_their_way == 0
+
+
 def test_without_recovery_a_broker_that_fails_loses_what_it_keeps(river, valley, plan):
     failing = Settings(failures=(Failure(600, 20_000, broker="ridge"),), recovers=False)
     found = run_push_pull(river, [str(EXAMPLE / "river.csv")], plan, settings=failing)

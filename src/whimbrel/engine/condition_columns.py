@@ -67,7 +67,9 @@ def _number_hashes(column: Column) -> tuple[Ints, Ints]:
             kinds + ~is_whole,
         )
     high, low = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
-    hash_numbers(numbers.astype(np.int64, copy=False), kinds, high, low)
+    numbers = numbers.astype(np.int64, copy=False).view()
+    numbers.flags.writeable = False  # as columns from Arrow are: another type would be compiled for once more
+    hash_numbers(numbers, kinds, high, low)
     return high, low
 
 

@@ -199,7 +199,7 @@ class ConditionIndex:
         """List the levels of ranges in use, each with its column; worked out again after changes only."""
         if self._in_use is None:
             columns, levels = np.nonzero(self._ranges)
-            self._in_use = columns, levels
+            self._in_use = np.ascontiguousarray(columns), np.ascontiguousarray(levels)
         return self._in_use
 
     def _see(self, columns: ConditionColumns) -> None:
@@ -214,6 +214,8 @@ class ConditionIndex:
 
     def _find_placed(self, x: Floats, y: Floats, columns: ConditionColumns) -> Pairs:
         """Find the conditions whose way is their place."""
+        x, y = x.view(), y.view()
+        x.flags.writeable = y.flags.writeable = False  # arrays that can be written to are another type
         places = self._grid.to_look_up(len(x))
         return collected(
             len(x),

@@ -80,13 +80,13 @@ def run_placement(
     NetworkError
         If the plan was made for another query or network.
     """
-    planned = _Deployment(compiled(query), plan)
-    recording = normalised(planned.query, events, **reading)
+    deployment = _Deployment(compiled(query), plan)
+    recording = normalised(deployment.query, events, **reading)
     how = replace(settings, weight=plan.objective.weight)
     world = World(plan.network, how)
-    planned.add_tasks(world, recording, weighs=weighs)
-    feeds = planned.add_feeds(world, recording, how, weighs=weighs)
-    receivers = planned.add_receivers(world, recording)
+    deployment.add_tasks(world, recording, weighs=weighs)
+    feeds = deployment.add_feeds(world, recording, how, weighs=weighs)
+    receivers = deployment.add_receivers(world, recording)
     for time_s, task, broker in plan.moves():
         world.move_at(time_s, task, broker)
     for feed in feeds:
@@ -96,14 +96,14 @@ def run_placement(
         world.clock.run(seconds * done / _STEPS)
         progress(done, _STEPS + 1)
     world.clock.run()
-    alone = planned.alone(recording)
+    expected = deployment.single_process(recording)
     outcome = outcome_of(world, receivers, recording)
     sending = Sending(settings.header_b, settings.heartbeat_s)
     named = list(zip([each.name for each in receivers], plan.workload.deliveries, strict=True))
     return PlacementOutcome(
         plan=plan,
         outcome=outcome,
-        single_process={name: alone[delivery.stream] for name, delivery in named},
+        single_process={name: expected[delivery.stream] for name, delivery in named},
         seconds=seconds,
         costs=evaluate(plan.workload, plan.network, plan.hosts, plan.objective, sending=sending),
         rejected=recording.reasons,
@@ -269,7 +269,7 @@ class _Deployment:
             found.append(receiver)
         return found
 
-    def alone(self, recording: Recording) -> dict[str, pa.Table]:
+    def single_process(self, recording: Recording) -> dict[str, pa.Table]:
         """Say what one process finds in the events that the network's sources send, by definition."""
         senders = sender_numbers(recording.events, self.plan.network.sources)
         events = recording.events.filter(pa.array(senders >= 0))

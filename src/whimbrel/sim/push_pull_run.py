@@ -53,7 +53,7 @@ class PushPullOutcome(PlanOutcome):
 def run_push_pull(
     query: Query | Compilable,
     events: Any,
-    pulls: PushPullDeployment,
+    deployment: PushPullDeployment,
     *,
     settings: Settings = Settings(interval_s=60.0),  # noqa: B008 (frozen)
     progress: Progress = lambda done, total: None,
@@ -71,25 +71,25 @@ def run_push_pull(
     reading
         `coordinates` and how events are read (`columns`, `time_unit`, ...), as for `whimbrel.run`.
     """
-    wanted = _restricted(compiled(query), pulls)
+    wanted = _restricted(compiled(query), deployment)
     recording = normalised(wanted, events, **reading)
-    atoms = _Atoms(wanted, pulls, recording).by_part()
-    plans = {name: _plan(plan) for name, plan in pulls.plans.plans.items()}
-    runs = run_plans(plans, pulls.network, atoms, settings=settings, progress=progress)
+    atoms = _LeafEvents(wanted, deployment, recording).by_leaf()
+    plans = {name: _plan(plan) for name, plan in deployment.plans.plans.items()}
+    runs = run_plans(plans, deployment.network, atoms, settings=settings, progress=progress)
     world = next(iter(runs.values())).channel.world
-    sink = _Sink(wanted, recording)
-    senders = sender_numbers(recording.events, pulls.network.sources)
+    detector = _Detector(wanted, recording)
+    senders = sender_numbers(recording.events, deployment.network.sources)
     alone = one_process(wanted, recording.events.filter(pa.array(senders >= 0)), recording.coordinates)
     found, delays, arrived = {}, {}, {}
-    for each in pulls.wanted:
+    for each in deployment.wanted:
         name = delivery_name(each)
         own = [runs[composite.name] for composite in each.composites]
-        found[name], delays[name] = sink.known(each.delivery.stream, own)
+        found[name], delays[name] = detector.known(each.delivery.stream, own)
         arrived[name] = len(_came(own))
     return PushPullOutcome(
-        plan=pulls,
+        plan=deployment,
         outcome=Outcome(found, delays, world.links.traffic, seconds=world.clock.now, steps=world.clock.done),
-        single_process={delivery_name(each): alone[each.delivery.stream] for each in pulls.wanted},
+        single_process={delivery_name(each): alone[each.delivery.stream] for each in deployment.wanted},
         seconds=(recording.until_us - recording.since_us) / 1e6,
         rejected=recording.reasons,
         occurred=len({id_ for some in atoms.values() for _, _, id_ in some}),
@@ -102,10 +102,10 @@ def delivery_name(wanted: DeliveredComposites) -> str:
     return f"{wanted.delivery.stream} to {wanted.delivery.at}"
 
 
-def _restricted(query: Query, pulls: PushPullDeployment) -> Query:
+def _restricted(query: Query, deployment: PushPullDeployment) -> Query:
     """Return the query with what is delivered as its outputs, in the form that plans cut it."""
     graph = graph_to_plan(query)
-    wanted = tuple(dict.fromkeys(each.delivery.stream for each in pulls.wanted))
+    wanted = tuple(dict.fromkeys(each.delivery.stream for each in deployment.wanted))
     return replace(query, graph=Graph(graph.operators, wanted, graph.coordinates), text="", subscriptions=())
 
 
@@ -114,22 +114,22 @@ def _plan(plan: PushPullPlan) -> PushPullPlan:
     return replace(plan, composite=replace(plan.composite, window_s=window_s))
 
 
-class _Atoms:
+class _LeafEvents:
     """The events that are the parts of composite events: those of a source that pass a condition."""
 
-    def __init__(self, query: Query, pulls: PushPullDeployment, recording: Recording) -> None:
-        self.query, self.pulls, self.recording = query, pulls, recording
-        self._senders = sender_numbers(recording.events, pulls.network.sources)
+    def __init__(self, query: Query, deployment: PushPullDeployment, recording: Recording) -> None:
+        self.query, self.deployment, self.recording = query, deployment, recording
+        self._senders = sender_numbers(recording.events, deployment.network.sources)
         ends = recording.events.column("end").to_numpy(zero_copy_only=False)
         self._seconds = ((ends - recording.since_us) / 1e6).tolist()
         self._ids = recording.events.column("id").to_pylist()
-        self._number = {source.name: number for number, source in enumerate(pulls.network.sources)}
+        self._number = {source.name: number for number, source in enumerate(deployment.network.sources)}
 
-    def by_part(self) -> dict[str, list[Atom]]:
+    def by_leaf(self) -> dict[str, list[Atom]]:
         """Return the events of each part, in order of time: by their ends."""
         rows: dict[EventOrigin, list[int]] = {}
         found: dict[str, list[Atom]] = {}
-        for wanted in self.pulls.wanted:
+        for wanted in self.deployment.wanted:
             for name, sent in wanted.sent.items():
                 if sent not in rows:
                     rows[sent] = self._rows(sent)
@@ -153,7 +153,7 @@ def _came(runs: Iterable[PlanRun]) -> set[str]:
     return {id_ for run in runs for id_ in run.came()}
 
 
-class _Sink:
+class _Detector:
     """Where detections are wanted: the engine looks at what has come."""
 
     def __init__(self, query: Query, recording: Recording) -> None:

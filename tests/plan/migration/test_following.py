@@ -203,8 +203,8 @@ def test_a_task_that_looks_nearby_goes_nowhere_else():
     found = replan_with_predictions(problem, oracle(problem), 2.0, 8, range_m=50.0)
     assert found.hosts["t"].tolist()[:4] == [0, 1, 1, 2]
     with pytest.raises(KeyError):
-        problem.near_to({"t": np.array([0])}).may_host("nobody")
-    assert problem.near_to({"t": np.array([0, 1])}).may_host("t").tolist() == [True, True, False]
+        problem.restricted_to({"t": np.array([0])}).may_host("nobody")
+    assert problem.restricted_to({"t": np.array([0, 1])}).may_host("t").tolist() == [True, True, False]
 
 
 def test_how_often_was_planned_is_logged_once(caplog):

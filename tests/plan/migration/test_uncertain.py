@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.migration_policies import (
-    chances_to_be_cheapest,
     k_shortest,
     plan_k_shortest,
     plan_skewed,
+    probabilities_to_be_cheapest,
     ways_apart,
 )
 from experiments.migration_problems import random_problem
@@ -40,7 +40,7 @@ from whimbrel.plan.network import Broker, Link, Mover, Network
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
 
 THREE = Horizon(3)
-# Figure 7 of the paper: from b1 to b2 at t1 or at t2, each with a chance of one half.
+# Figure 7 of the paper: from b1 to b2 at t1 or at t2, each with a probability of one half.
 FIGURE = from_courses("car", THREE, [Course(np.array([0, 1, 1]), 0.5), Course(np.array([0, 0, 1]), 0.5)])
 PAIR = Network((Broker("b1"), Broker("b2")), (Link("b1", "b2", 1e9, 0.5),), movers=(Mover("car", ()),))
 FOUR = hierarchy([(4, 1)], (0.0, 0.0, 400.0, 100.0), capacity=math.inf)
@@ -56,21 +56,23 @@ def follow(fixed_b: float = 0.0, plan: UncertainPlan = FIGURE) -> MigrationProbl
     return MigrationProblem(PAIR, workload, plan.horizon, {"car": plan}, {"t": "b1"})
 
 
-def chances_of(plan: UncertainPlan) -> list[dict[int, float]]:
-    """Give the chance of each broker in each step."""
+def probabilities_of(plan: UncertainPlan) -> list[dict[int, float]]:
+    """Give the probability of each broker in each step."""
     return [
         {int(b): float(p[brokers == b].sum()) for b in np.unique(brokers)} for brokers, p in plan.marginals()
     ]
 
 
 def test_a_chain_tells_the_chances_of_the_figure():
-    chances = [dict(zip(brokers.tolist(), p.tolist(), strict=True)) for brokers, p in FIGURE.marginals()]
-    assert chances[:2] == [{0: 1.0}, {0: 0.5, 1: 0.5}]
+    probabilities = [
+        dict(zip(brokers.tolist(), p.tolist(), strict=True)) for brokers, p in FIGURE.marginals()
+    ]
+    assert probabilities[:2] == [{0: 1.0}, {0: 0.5, 1: 0.5}]
     assert [course.hosts.tolist() for course in FIGURE.courses(9)] in (
         [[0, 0, 1], [0, 1, 1]],
         [[0, 1, 1], [0, 0, 1]],
     )
-    assert [course.chance for course in FIGURE.courses(9)] == [0.5, 0.5]
+    assert [course.probability for course in FIGURE.courses(9)] == [0.5, 0.5]
     assert len(FIGURE.courses(1)) == 1
 
 
@@ -85,10 +87,10 @@ def test_courses_come_by_chance_and_are_all_of_the_chain(seed):
     turns = tuple(row / row.sum(axis=1, keepdims=True) for row in draw.random((3, 2, 2)))
     plan = UncertainPlan("car", Horizon(4), (np.array([3, 7]),) * 4, np.array([0.25, 0.75]), turns)
     courses = plan.courses(100)
-    chances = [course.chance for course in courses]
+    probabilities = [course.probability for course in courses]
     assert len(courses) == 16
-    assert sum(chances) == pytest.approx(1)
-    assert chances == sorted(chances, reverse=True)
+    assert sum(probabilities) == pytest.approx(1)
+    assert probabilities == sorted(probabilities, reverse=True)
     again = from_courses("car", plan.horizon, courses)
     for (brokers, p), (others, q) in zip(plan.marginals(), again.marginals(), strict=True):
         assert {b: p[brokers == b].sum() for b in (3, 7)} == pytest.approx(
@@ -121,7 +123,7 @@ def test_an_uncertain_task_is_weighed_as_well():
         (Delivery("u", "b1"),),
     )
     problem = MigrationProblem(PAIR, workload, THREE, {"car": FIGURE}, {"t": "b1", "u": "b1"})
-    graph = problem.time_graph("u", {"t": problem.chances(FIGURE)}, problem.has_room("u", {}))
+    graph = problem.time_graph("u", {"t": problem.probabilities(FIGURE)}, problem.has_room("u", {}))
     np.testing.assert_allclose(graph.placement, [[0, 5], [2.5, 2.5], [5, 0]])
 
 
@@ -136,15 +138,15 @@ def test_shifts_find_the_time_of_lowest_expected_cost():
 
 
 def test_the_cheapest_of_equals_and_of_all():
-    np.testing.assert_allclose(chances_to_be_cheapest([5, 5], 0.1), [0.5, 0.5], atol=1e-6)
-    np.testing.assert_allclose(chances_to_be_cheapest([5, 5, 9], 0.0), [0.5, 0.5, 0])
-    np.testing.assert_allclose(chances_to_be_cheapest([1, 2], 0.1), [1, 0], atol=1e-9)
+    np.testing.assert_allclose(probabilities_to_be_cheapest([5, 5], 0.1), [0.5, 0.5], atol=1e-6)
+    np.testing.assert_allclose(probabilities_to_be_cheapest([5, 5, 9], 0.0), [0.5, 0.5, 0])
+    np.testing.assert_allclose(probabilities_to_be_cheapest([1, 2], 0.1), [1, 0], atol=1e-9)
     # Uniform on [0, 2] and on [0, 4]: the second is in [0, 2] half of the time, and then lower half of it.
-    np.testing.assert_allclose(chances_to_be_cheapest([1, 2], 1.0), [0.75, 0.25], atol=1e-3)
+    np.testing.assert_allclose(probabilities_to_be_cheapest([1, 2], 1.0), [0.75, 0.25], atol=1e-3)
 
 
 def test_any_distribution_may_be_given():
-    early = chances_to_be_cheapest(
+    early = probabilities_to_be_cheapest(
         [1, 1], 0.5, lambda y, low, high: np.clip((y - low) / (high - low), 0, 1) ** 2
     )
     np.testing.assert_allclose(early, [0.5, 0.5], atol=1e-6)
@@ -179,10 +181,10 @@ def test_dead_reckoning_goes_on_and_gets_less_certain():
 def test_a_known_route_is_followed_in_order():
     horizon = Horizon(40)
     plan = navigation("car", horizon, [1, 2, 1], [0.0, 10.0, 20.0], spread=0.2)
-    chances = np.array([p for _, p in plan.marginals()])
-    np.testing.assert_allclose(chances[0], [1, 0, 0], atol=1e-6)
-    assert chances[10, 1] == pytest.approx(0.5, abs=0.02)
-    np.testing.assert_allclose(chances[39], [0, 0, 1], atol=1e-4)
+    probabilities = np.array([p for _, p in plan.marginals()])
+    np.testing.assert_allclose(probabilities[0], [1, 0, 0], atol=1e-6)
+    assert probabilities[10, 1] == pytest.approx(0.5, abs=0.02)
+    np.testing.assert_allclose(probabilities[39], [0, 0, 1], atol=1e-4)
     for course in plan.courses(5):
         assert [b for n, b in enumerate(course.hosts) if n == 0 or b != course.hosts[n - 1]] == [1, 2, 1]
 
@@ -191,17 +193,17 @@ def test_learned_moves_know_where_a_mover_came_from():
     # The thesis, figure 4.6: along a road, who came from b1 goes on to b4, and the other way round.
     learned = LearnedMoves()
     learned.learn([np.array([1] * 2 + [2] * 3 + [4] * 9), np.array([4] * 2 + [2] * 3 + [1] * 9)], Horizon(14))
-    assert [(n.broker, n.chance, n.stay_s) for n in learned.after(1, 2)] == [(4, 1.0, 3.0)]
+    assert [(n.broker, n.probability, n.stay_s) for n in learned.after(1, 2)] == [(4, 1.0, 3.0)]
     assert [n.broker for n in learned.after(4, 2)] == [1]
-    assert {n.broker: n.chance for n in learned.after(NOWHERE, 2)} == {1: 0.5, 4: 0.5}
+    assert {n.broker: n.probability for n in learned.after(NOWHERE, 2)} == {1: 0.5, 4: 0.5}
     plan = learned.plan("car", Horizon(8), at=1)
     for course in plan.courses(9):
         route = [int(b) for n, b in enumerate(course.hosts) if n == 0 or b != course.hosts[n - 1]]
         assert route == [1, 2, 4][: len(route)]
-    assert chances_of(plan)[7][4] > 0.5
+    assert probabilities_of(plan)[7][4] > 0.5
     either = learned.plan("car", Horizon(8), at=2)
     assert {int(course.hosts[-1]) for course in either.courses(99)} == {1, 2, 4}
-    assert chances_of(either)[7][1] == pytest.approx(chances_of(either)[7][4])
+    assert probabilities_of(either)[7][1] == pytest.approx(probabilities_of(either)[7][4])
     unseen = learned.plan("car", Horizon(3), at=9)
     assert unseen.courses(1)[0].hosts.tolist() == [9, 9, 9]
 
@@ -218,11 +220,11 @@ def test_who_has_stayed_leaves_as_those_did_who_had_stayed_as_long(stays, stayed
     learned.learn([np.array([5] + [1] * n + [2] * 3) for n in stays], Horizon(14))
     plan = learned.plan("car", Horizon(4, start_s=20.0), at=1, before=5, since_s=20.0 - stayed)
     still = sum(n > stayed for n in stays)
-    here = [row[1] for row in chances_of(plan)]
+    here = [row[1] for row in probabilities_of(plan)]
     assert here[0] == 1
     if still > 30:
         for step in (1, 2, 3):
-            # One more mover is made up, so that the chance is never none.
+            # One more mover is made up, so that the probability is never none.
             assert here[step] == pytest.approx(sum(n > stayed + step for n in stays) / still, abs=0.1)
     assert all(0 < after < before for before, after in pairwise(here))
 
@@ -245,11 +247,13 @@ def test_samples_stand_for_all_courses(seed):
     turns = tuple(row / row.sum(axis=1, keepdims=True) for row in draw.random((3, 2, 2)))
     plan = UncertainPlan("car", Horizon(4), (np.array([3, 7]),) * 4, np.array([0.25, 0.75]), turns)
     rows = plan.samples(400)
-    for step, chances in enumerate(chances_of(plan)):
+    for step, probabilities in enumerate(probabilities_of(plan)):
         # A broker in a step is up to 8 intervals of codes, each met to a sample.
-        assert (rows[:, step] == 7).mean() == pytest.approx(chances[7], abs=8 / 400)
-    assert sum(course.chance for course in plan.likely(5)) == pytest.approx(1)
-    assert [course.chance for course in plan.likely(16)] == [course.chance for course in plan.courses(16)]
+        assert (rows[:, step] == 7).mean() == pytest.approx(probabilities[7], abs=8 / 400)
+    assert sum(course.probability for course in plan.likely(5)) == pytest.approx(1)
+    assert [course.probability for course in plan.likely(16)] == [
+        course.probability for course in plan.courses(16)
+    ]
 
 
 def test_courses_of_uncertain_times_are_not_all_the_most_probable_one():
@@ -264,13 +268,13 @@ def test_courses_of_uncertain_times_are_not_all_the_most_probable_one():
 def test_combinations_of_several_movers_are_dealt_out():
     plans = [navigation("car", Horizon(40), [1, 2], [0.0, 20.0], spread=0.3) for _ in range(2)]
     found = list(combinations_of(plans, 8))
-    assert [chance for _, chance in found] == [1 / 8] * 8
+    assert [probability for _, probability in found] == [1 / 8] * 8
     for which in (0, 1):
         changes = {int((rows[which] == 1).sum()) for rows, _ in found}
         assert min(changes) < 16
         assert max(changes) > 24
     certain = [from_courses("car", THREE, [Course(np.array([0, 1, 1]), 1.0)]), FIGURE]
-    assert sorted(chance for _, chance in combinations_of(certain, 8)) == [0.5, 0.5]
+    assert sorted(probability for _, probability in combinations_of(certain, 8)) == [0.5, 0.5]
 
 
 def test_dead_reckoning_knows_where_a_mover_is_attached():
@@ -278,14 +282,17 @@ def test_dead_reckoning_knows_where_a_mover_is_attached():
     finder = Areas(FOUR)
     for at in (second, third):
         plan = dead_reckoning("car", Horizon(20), [(0.0, 200.0, 50.0)], finder, at=at)
-        rows = chances_of(plan)
+        rows = probabilities_of(plan)
         # It stands right on the border of both, and is told which one it is in.
         assert rows[0][at] == 1
         assert rows[1][at] > 0.7
         assert rows[1][at] > rows[19][at] > 0.5 * (rows[19][second] + rows[19][third])
     # A report far from where it is attached is moved to the nearest place there.
     assert (
-        chances_of(dead_reckoning("car", Horizon(2), [(0.0, 390.0, 50.0)], finder, at=second))[0][second] == 1
+        probabilities_of(dead_reckoning("car", Horizon(2), [(0.0, 390.0, 50.0)], finder, at=second))[0][
+            second
+        ]
+        == 1
     )
 
 

@@ -228,13 +228,17 @@ def test_a_webhook_is_tried_again(detections, hook):
 
 
 @pytest.mark.slow
-def test_a_webhook_that_keeps_failing_fails_the_micro_batch(detections, hook):
+def test_a_webhook_that_keeps_failing_fails_the_micro_batch(detections, hook, caplog):
     hook.answers = [500] * 3
     with pytest.raises(
         WhimbrelError,
         match=r"2 detections of micro-batch 4 could not be posted: .* 500 .*3 tries",
     ):
         WebhookSink(hook.url, retries=2, wait=0.01).write(detections(1, 2), 4)
+    assert [line.partition(": ")[2] for line in caplog.messages] == [
+        f"the answer was 500 Internal Server Error; micro-batch 4 is tried again in {wait} s"
+        for wait in (0.01, 0.02)
+    ]
     assert hook.answers == []
     hook.answers = [404, 200]
     with pytest.raises(WhimbrelError, match="the answer was 404"):

@@ -187,7 +187,11 @@ def test_a_refused_login_is_told(tmp_path):
         ({"spool": ""}, "needs the option 'spool': a folder on the driver's disk"),
         ({"qos": "2"}, "qos is 2; it must be 1, or 0"),
         ({"max_bufered": "5"}, "no option 'max_bufered'; did you mean 'max_buffered'"),
-        ({"port": "http"}, "port must be a whole number from 1 on, not 'http'"),
+        ({"port": "http"}, "mqtt: port must be a number, not 'http'"),
+        ({"port": "0"}, "mqtt: port is 0; it must be at least 1"),
+        ({"max_buffered": "1.5"}, "max_buffered must be a whole number, not '1.5'"),
+        ({"settle": "soon"}, "settle must be a number, not 'soon'"),
+        ({"tls": "on"}, "tls must be true or false, not 'on'"),
     ],
 )
 def test_wrong_options_are_explained(options, message):

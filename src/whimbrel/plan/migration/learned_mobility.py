@@ -31,7 +31,7 @@ class NextBroker:
     """Where movers go on to."""
 
     broker: int
-    chance: float
+    probability: float
     stay_s: float
     """How long they stay before that, on average."""
 
@@ -61,7 +61,7 @@ class LearnedMoves:
         brokers = [
             NextBroker(b, len(lengths) / total, float(np.mean(lengths))) for b, lengths in stays.items()
         ]
-        return sorted(brokers, key=lambda item: (-item.chance, item.broker))
+        return sorted(brokers, key=lambda item: (-item.probability, item.broker))
 
     def stays_s(self, before: int, at: int, following: int | None = None) -> Floats:
         """Return all stays at a broker, or those of movers that went on to one; nothing, if none was seen."""
@@ -117,7 +117,7 @@ class LearnedMoves:
         at: int,
         before: int = NOWHERE,
         since_s: float | None = None,
-        least_chance: float = 0.02,
+        least_probability: float = 0.02,
         most: int = 32,
         phases: int = 2,
         bytes_s: float = 0.0,
@@ -134,7 +134,7 @@ class LearnedMoves:
             The broker that it is attached to, and the one before.
         since_s
             Since when it has been there; since the first step, if nothing is said.
-        least_chance
+        least_probability
             Ways that are less probable are left out.
         most
             At most so many brokers (with the one before) are followed, the most probable ones.
@@ -145,7 +145,7 @@ class LearnedMoves:
             What the mover sends.
         """
         stayed = max(0.0, horizon.start_s - (horizon.start_s if since_s is None else since_s))
-        pairs = self._reached((before, at), horizon, least_chance, most)
+        pairs = self._reached((before, at), horizon, least_probability, most)
         number = {pair: n for n, pair in enumerate(pairs)}
         turn = self._later_turns(pairs, number, horizon.step_s, phases)
         turns = []
@@ -167,31 +167,31 @@ class LearnedMoves:
         first[0] = 1.0
         return UncertainPlan(name, horizon, (states,) * horizon.steps, first, tuple(turns), bytes_s)
 
-    def _reached(self, start: Pair, horizon: Horizon, least_chance: float, most: int) -> list[Pair]:
+    def _reached(self, start: Pair, horizon: Horizon, least_probability: float, most: int) -> list[Pair]:
         """Return brokers, with the ones before them, that a mover may come to in time, likeliest first."""
-        chances: dict[Pair, float] = {}
+        probabilities: dict[Pair, float] = {}
         waiting = [(1.0, start, 0.0)]
         while waiting:
             waiting.sort(key=lambda item: item[0])
-            chance, (past, here), since = waiting.pop()
+            probability, (past, here), since = waiting.pop()
             for item in self.after(past, here):
                 # Half of the mean: some are faster.
-                share, time = chance * item.chance, since + item.stay_s / 2
+                share, time = probability * item.probability, since + item.stay_s / 2
                 pair = (here, item.broker)
-                if share < least_chance or time > horizon.steps * horizon.step_s:
+                if share < least_probability or time > horizon.steps * horizon.step_s:
                     continue
-                if pair not in chances and len(chances) < most:
+                if pair not in probabilities and len(probabilities) < most:
                     waiting.append((share, pair, time))
-                if pair in chances or len(chances) < most:
-                    chances[pair] = chances.get(pair, 0.0) + share
-        return sorted(chances, key=lambda pair: (-chances[pair], pair))
+                if pair in probabilities or len(probabilities) < most:
+                    probabilities[pair] = probabilities.get(pair, 0.0) + share
+        return sorted(probabilities, key=lambda pair: (-probabilities[pair], pair))
 
     def _later_turns(self, pairs: list[Pair], number: dict[Pair, int], step_s: float, phases: int) -> Floats:
-        """Return chances from phase to phase of stays that have not begun yet; row 0 is the present one."""
+        """List chances from phase to phase of stays that have not begun yet; row 0 is the present one."""
         turn = np.eye(1 + phases * len(pairs))
         for n, (past, here) in enumerate(pairs):
             onwards = [
-                (number[here, item.broker], item.chance)
+                (number[here, item.broker], item.probability)
                 for item in self.after(past, here)
                 if (here, item.broker) in number
             ]
@@ -199,19 +199,19 @@ class LearnedMoves:
             if not onwards:
                 continue
             goes = min(1.0, phases * step_s / max(float(stays.mean()), step_s))
-            total = sum(chance for _, chance in onwards)
+            total = sum(probability for _, probability in onwards)
             for phase in range(phases):
                 row = turn[1 + phases * n + phase]
                 row[1 + phases * n + phase] = 1.0 - goes
                 if phase + 1 < phases:
                     row[1 + phases * n + phase + 1] = goes
                 else:
-                    for other, chance in onwards:
-                        row[1 + phases * other] += goes * chance / total
+                    for other, probability in onwards:
+                        row[1 + phases * other] += goes * probability / total
         return turn
 
     def _leaving(self, pair: Pair, stayed_s: float, step_s: float) -> tuple[float, dict[int, float]]:
-        """Return the chance to leave in the next step of one who has stayed so long, and where to.
+        """Return the probability to leave in the next step of one who has stayed so long, and where to.
 
         Few movers may have stayed so long: one more is made up, who leaves at a rate that fits the mean.
         """

@@ -33,7 +33,7 @@ def dead_reckoning(
 ) -> UncertainPlan:
     """Go on as before: the speed and direction of the last reports, a normal error that grows with time.
 
-    The chance of a leaf broker is that of its area under the error; what lies in no area is shared out.
+    The probability of a leaf broker is that of its area under the error; what lies in no area is shared out.
 
     Parameters
     ----------
@@ -61,29 +61,31 @@ def dead_reckoning(
         speed = (reports[-1, 1:] - reports[0, 1:]) / (reports[-1, 0] - reports[0, 0])
     ahead = np.maximum(horizon.times_s - last[0], 0.0)
     here = leaves.number == at
-    chances = np.ones((horizon.steps, len(here)))
+    probabilities = np.ones((horizon.steps, len(here)))
     for axis in (0, 1):
         low, high = leaves.boxes[:, axis], leaves.boxes[:, axis + 2]
         mean, error = float(last[1 + axis]), error_m
         if here.any():
             mean, error = _within(mean, error_m, float(low[here][0]), float(high[here][0]))
-        chances *= _inside(mean + speed[axis] * ahead, error + error_m_s * ahead, low, high)
-    chances[chances < 1e-3] = 0.0
+        probabilities *= _inside(mean + speed[axis] * ahead, error + error_m_s * ahead, low, high)
+    probabilities[probabilities < 1e-3] = 0.0
     if here.any():
-        chances[ahead == 0] = here
-    return chain_of(name, horizon, leaves.number, chances, bytes_s)
+        probabilities[ahead == 0] = here
+    return chain_of(name, horizon, leaves.number, probabilities, bytes_s)
 
 
-def chain_of(name: str, horizon: Horizon, brokers: Ints, chances: Floats, bytes_s: float) -> UncertainPlan:
-    """Make a chain of the chances of brokers (columns) in each step (rows) that stays as often as it can."""
-    nowhere = chances.sum(axis=1) <= 0
+def chain_of(
+    name: str, horizon: Horizon, brokers: Ints, probabilities: Floats, bytes_s: float
+) -> UncertainPlan:
+    """Make a chain of chances of brokers (columns) in each step (rows) that stays as often as it can."""
+    nowhere = probabilities.sum(axis=1) <= 0
     brokers = np.append(brokers, NOWHERE)
-    chances = np.column_stack([chances, nowhere.astype(float)])
-    chances /= chances.sum(axis=1, keepdims=True)
-    used = np.flatnonzero(chances.any(axis=0))
-    brokers, chances = brokers[used], chances[:, used]
-    turns = stay_if_possible(chances)
-    return UncertainPlan(name, horizon, (brokers,) * horizon.steps, chances[0], turns, bytes_s)
+    probabilities = np.column_stack([probabilities, nowhere.astype(float)])
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    used = np.flatnonzero(probabilities.any(axis=0))
+    brokers, probabilities = brokers[used], probabilities[:, used]
+    turns = stay_if_possible(probabilities)
+    return UncertainPlan(name, horizon, (brokers,) * horizon.steps, probabilities[0], turns, bytes_s)
 
 
 def navigation(
@@ -121,12 +123,12 @@ def navigation(
     entered = np.column_stack([np.ones(len(times)), entered, np.zeros(len(times))])
     # Later brokers are never more probable to have been entered, and what was entered stays so.
     entered = np.maximum.accumulate(np.minimum.accumulate(entered, axis=1), axis=0)
-    chances = -np.diff(entered, axis=1)
-    chances[chances < 1e-6] = 0.0
-    chances /= chances.sum(axis=1, keepdims=True)
+    probabilities = -np.diff(entered, axis=1)
+    probabilities[probabilities < 1e-6] = 0.0
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
     brokers = np.asarray(route, np.int64)
-    turns = only_forward(chances)
-    return UncertainPlan(name, horizon, (brokers,) * horizon.steps, chances[0], turns, bytes_s)
+    turns = only_forward(probabilities)
+    return UncertainPlan(name, horizon, (brokers,) * horizon.steps, probabilities[0], turns, bytes_s)
 
 
 def route_of(hosts: Ints, horizon: Horizon) -> tuple[list[int], list[float]]:
@@ -148,6 +150,6 @@ def _within(mean: float, error: float, low: float, high: float) -> tuple[float, 
 
 
 def _inside(mean: Floats, error: Floats, low: Floats, high: Floats) -> Floats:
-    """Return the chance of a normal distribution (rows) to lie between two borders (columns)."""
+    """Return the probability of a normal distribution (rows) to lie between two borders (columns)."""
     scale = (error * math.sqrt(2.0))[:, None]
     return 0.5 * (_erf((high - mean[:, None]) / scale) - _erf((low - mean[:, None]) / scale))

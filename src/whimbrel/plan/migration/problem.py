@@ -29,7 +29,7 @@ from whimbrel.plan.routes import Routes, by_delay
 from whimbrel.plan.workload import Workload
 
 Hosts = Mapping[str, Any]
-"""For each task, the position of its host in each step; for an uncertain neighbour, its chances."""
+"""For each task, the position of its host in each step; for an uncertain neighbour, its probabilities."""
 Attachments = Mapping[str, MigrationPlan | UncertainPlan]
 
 
@@ -96,7 +96,7 @@ class MigrationProblem:
         self.capacity = np.array([broker.capacity for broker in known])
         self.storage_b = np.array([broker.storage_b for broker in known])
         self._hosting = np.isin(self.numbers, hosting)
-        self.near: dict[str, Bools] = {}
+        self.candidates: dict[str, Bools] = {}
         """For tasks that look at some brokers only, at which ones."""
 
     @property
@@ -147,10 +147,10 @@ class MigrationProblem:
             changed.__dict__.pop(name, None)
         return changed
 
-    def near_to(self, near: Mapping[str, Ints]) -> Self:
+    def restricted_to(self, near: Mapping[str, Ints]) -> Self:
         """Return the same problem with tasks that look at some brokers only (`brokers_within`)."""
         changed = copy.copy(self)
-        changed.near = {task: np.isin(self.numbers, numbers) for task, numbers in near.items()}
+        changed.candidates = {task: np.isin(self.numbers, numbers) for task, numbers in near.items()}
         return changed
 
     # --- weights ------------------------------------------------------------------------------------------
@@ -224,17 +224,19 @@ class MigrationProblem:
         return [s for s in self.streams if not s.source.startswith("@") and not s.target.startswith("@")]
 
     def _presence(self, stream: Stream) -> Floats:
-        """Return the chance that a stream's place is at each broker, for each step."""
+        """Return the probability that a stream's place is at each broker, for each step."""
         name = stream.source if stream.source.startswith("@") else stream.target
-        return self.chances(self.attachments[name[1:]])
+        return self.probabilities(self.attachments[name[1:]])
 
-    def chances(self, plan: MigrationPlan | UncertainPlan) -> Floats:
-        """Return the chance of each broker (column) in each step (row)."""
+    def probabilities(self, plan: MigrationPlan | UncertainPlan) -> Floats:
+        """Return the probability of each broker (column) in each step (row)."""
         table = np.zeros((self.horizon.steps, len(self.numbers)))
         if isinstance(plan, UncertainPlan):
-            for step, (brokers, chances) in enumerate(plan.marginals()):
+            for step, (brokers, probabilities) in enumerate(plan.marginals()):
                 there = brokers != NOWHERE
-                table[step] = np.bincount(self.positions(brokers[there]), chances[there], len(self.numbers))
+                table[step] = np.bincount(
+                    self.positions(brokers[there]), probabilities[there], len(self.numbers)
+                )
         else:
             at = self.positions(plan.hosts)
             there = np.flatnonzero(at != NOWHERE)
@@ -283,7 +285,7 @@ class MigrationProblem:
         """Tell which brokers have the resources for a task, as long as nothing else is there."""
         operator = self.workload.task[task]
         able = (self.capacity >= operator.work) & (self.storage_b >= self.state_b(task))
-        return self.near.get(task, self._hosting) & self._hosting & able
+        return self.candidates.get(task, self._hosting) & self._hosting & able
 
     def has_room(self, task: str, hosts: Hosts, without: Iterable[str] = ()) -> Bools:
         """Tell where and when there is room for a task, next to the other tasks."""

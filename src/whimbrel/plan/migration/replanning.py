@@ -139,7 +139,7 @@ def _plan(
             task: brokers_within(whole.network, [int(whole.numbers[at])], range_m)
             for task, at in start.items()
         }
-        problem = problem.near_to(near)
+        problem = problem.restricted_to(near)
     hosts = stay(problem)
     on_their_way: list[str] = []
     for task in whole.tasks if before is not None else ():
@@ -198,7 +198,7 @@ def plan_together(
             if isinstance(proposed, UncertainPlan):
                 chosen = problem.positions(choose_course(proposed, problem, hosts).hosts)
                 if fits(problem, {**hosts, task: chosen}):
-                    told[task] = problem.chances(proposed)
+                    told[task] = problem.probabilities(proposed)
                     better |= not np.array_equal(chosen, hosts[task])
                     hosts[task] = chosen
                 continue
@@ -215,5 +215,5 @@ def _likeliest(problem: MigrationProblem, plan: MigrationPlan | UncertainPlan) -
     """Return the number of the most probable broker in each step."""
     if isinstance(plan, MigrationPlan):
         return plan.hosts
-    chances = problem.chances(plan)
-    return np.where(chances.any(axis=1), problem.numbers[chances.argmax(axis=1)], NOWHERE)
+    probabilities = problem.probabilities(plan)
+    return np.where(probabilities.any(axis=1), problem.numbers[probabilities.argmax(axis=1)], NOWHERE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import time
 import urllib.error
@@ -17,6 +18,7 @@ from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.io.detections import sorted_detections
 from whimbrel.spark.sinks._form import DetectionForm, json_texts
 
+_LOG = logging.getLogger(__name__)
 _LONGEST_WAIT = 60.0
 _WORTH_A_RETRY = frozenset({408, 425, 429})
 
@@ -77,8 +79,12 @@ class WebhookSink:
             problem, asked = again
             if asked is None:
                 break
-            if pause is not None:
-                time.sleep(min(max(pause, asked), _LONGEST_WAIT))
+            if pause is None:
+                problem += f", after {self.retries + 1} tries"
+                break
+            wait = min(max(pause, asked), _LONGEST_WAIT)
+            _LOG.warning("%s: %s; micro-batch %d is tried again in %g s", self.url, problem, batch_id, wait)
+            time.sleep(wait)
         raise WhimbrelError(
             f"{self.url}: {count} detections of micro-batch {batch_id} could not be posted: {problem}; "
             "the micro-batch is not done, and is tried again when the query is started again"
@@ -88,7 +94,7 @@ class WebhookSink:
         return (min(self.wait * 2**number, _LONGEST_WAIT) for number in range(self.retries))
 
     def _try(self, request: urllib.request.Request) -> tuple[str, float | None] | None:
-        """Post once; give None, or the problem and the pause that was asked for (None: no use to retry)."""
+        """Post once; return None, or the problem and the pause that was asked for (None: no use to retry)."""
         try:
             with urllib.request.urlopen(request, timeout=self.timeout):  # noqa: S310 - http or https: checked
                 return None
@@ -97,12 +103,10 @@ class WebhookSink:
                 problem = f"the answer was {error.code} {error.reason}"
                 if error.code < 500 and error.code not in _WORTH_A_RETRY:
                     return problem, None
-                return f"{problem}, after {self.retries + 1} tries", _seconds(
-                    error.headers.get("Retry-After")
-                )
+                return problem, _seconds(error.headers.get("Retry-After"))
         except OSError as error:
             reason = getattr(error, "reason", error)
-            return f"no answer ({reason}), after {self.retries + 1} tries", 0.0
+            return f"no answer ({reason})", 0.0
 
 
 def _seconds(text: str | None) -> float:

@@ -28,28 +28,28 @@ class Spec:
             if name not in known and not (prefix and name.startswith(prefix)):
                 raise self.fail(f"{self.kind} has no option {name!r}", did_you_mean(name, known))
 
-    def number(self, name: str, default: float, least: float = 0) -> float:
-        """Return an option that is a number, at least `least`."""
+    def number(self, name: str, default: float, least: float = 0, also: str = "") -> float:
+        """Read an option that is a number, at least `least`; `also` says what else it may be."""
         text = self.options.get(name)
         if text is None:
             return default
         try:
             value = float(text)
         except ValueError:
-            raise self.fail(f"{name} must be a number, not {text!r}") from None
+            raise self.fail(f"{name} must be a number{also}, not {text!r}") from None
         if not least <= value < float("inf"):
-            raise self.fail(f"{name} is {text}; it must be at least {least:g}")
+            raise self.fail(f"{name} is {text}; it must be at least {least:g}{also}")
         return value
 
     def whole(self, name: str, default: int, least: int = 1) -> int:
-        """Return an option that is a whole number, at least `least`."""
+        """Read an option that is a whole number, at least `least`."""
         value = self.number(name, default, least)
         if value != int(value):
             raise self.fail(f"{name} must be a whole number, not {self.options[name]!r}")
         return int(value)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return an option that is true or false."""
+        """Read an option that is true or false."""
         text = self.options.get(name, str(default)).lower()
         if text not in _FLAGS:
             raise self.fail(f"{name} must be true or false, not {text!r}")

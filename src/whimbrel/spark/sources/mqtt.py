@@ -35,6 +35,7 @@ from pyspark.sql.types import StructType
 from whimbrel.errors import DataError, MissingDependency, WhimbrelError, did_you_mean
 from whimbrel.spark.sources._json import events_from_json, read_schema
 from whimbrel.spark.sources._message_log import LoggedMessage, MessageLog, unpack
+from whimbrel.spark.sources._spec import Spec
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client
@@ -155,20 +156,21 @@ class MqttOptions:
                 f"mqtt: qos is {qos}; it must be 1, or 0 where losses do not matter (with 2 the broker "
                 "forgets a message before it is on the disk here; duplicates are dropped by their event ids)"
             )
+        spec = Spec("mqtt", "mqtt", "", given)
         return cls(
             given["host"],
-            _whole("port", given.get("port", "1883")),
+            spec.whole("port", 1883),
             given["topic"],
             int(qos),
             given.get("username"),
             given.get("password"),
-            given.get("tls", "false").lower() in ("true", "1", "yes"),
+            spec.flag("tls"),
             given.get("ca_file"),
             given.get("client_id"),
             Path(given["spool"]),
-            _whole("max_buffered", given.get("max_buffered", "100000")),
-            _whole("rows_per_batch", given.get("rows_per_batch", "10000")),
-            float(given.get("settle", "1")),
+            spec.whole("max_buffered", 100_000),
+            spec.whole("rows_per_batch", 10_000),
+            spec.number("settle", 1),
         )
 
 
@@ -177,12 +179,6 @@ _NEEDED = {
     "topic": "what to subscribe to",
     "spool": "a folder on the driver's disk that keeps messages until they are processed",
 }
-
-
-def _whole(name: str, text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise DataError(f"mqtt: {name} must be a whole number from 1 on, not {text!r}")
-    return int(text)
 
 
 class MqttSource(DataSource):

@@ -31,6 +31,7 @@ from whimbrel.errors import DataError, did_you_mean
 from whimbrel.model.reading import Reading, ReadSettings, carried
 from whimbrel.model.schema import EventSchema
 from whimbrel.spark.sources._replay_cache import BATCH_ROWS, Instants, ReplayCache, ReplayFiles, open_cache
+from whimbrel.spark.sources._spec import Spec
 
 NAME = "whimbrel-replay"
 OPTIONS = (
@@ -131,12 +132,13 @@ class ReplayOptions:
             _reading(given),
             Reading.of(columns=_mapping("said", given)).columns,
         )
-        speed = given.get("speed", "0").lower()
+        spec = Spec("replay", "replay", "", given)
+        as_fast_as_possible = given.get("speed", "").lower() == "max"
         return cls(
             recording,
-            0.0 if speed == "max" else _number("speed", speed),
-            int(_number("rows_per_batch", given.get("rows_per_batch", str(ROWS_PER_BATCH)), least=1)),
-            _number("tick", given.get("tick", "1"), least=1e-3),
+            0.0 if as_fast_as_possible else spec.number("speed", 0, also=" or 'max'"),
+            spec.whole("rows_per_batch", ROWS_PER_BATCH),
+            spec.number("tick", 1, least=1e-3),
         )
 
 
@@ -159,17 +161,6 @@ def _mapping(name: str, given: Mapping[str, str]) -> dict[str, Any]:
         return dict(json.loads(given.get(name) or "{}"))
     except (ValueError, TypeError) as error:
         raise DataError(f'replay: {name} must be a JSON object such as {{"time": "seen"}}') from error
-
-
-def _number(name: str, text: str, least: float = 0) -> float:
-    also = " or 'max'" if name == "speed" else ""
-    try:
-        value = float(text)
-    except ValueError:
-        raise DataError(f"replay: {name} must be a number{also}, not {text!r}") from None
-    if not least <= value < float("inf"):
-        raise DataError(f"replay: {name} is {text}; it must be at least {least:g}{also}")
-    return value
 
 
 class ReplaySource(DataSource):

@@ -21,7 +21,7 @@ def plan_by_weighted_sum(problem: MigrationProblem, task: str, hosts: Hosts) -> 
     """Plan by expected costs: C_E(b), the sum of C_pla(ep, b) P(ep) over the placements ep of neighbours.
 
     For large state, which has to set out while it is not certain where to. Uncertain plans of movers are in
-    the problem; those of other tasks are given in `hosts`, as `problem.chances`.
+    the problem; those of other tasks are given in `hosts`, as `problem.probabilities`.
     """
     return problem.time_graph(task, hosts).shortest().hosts
 

@@ -61,16 +61,16 @@ def _follow(problem: MigrationProblem, task: str, hosts: Hosts, plan: UncertainP
     per_step = sent * problem.horizon.step_s
     cost, broken = problem.weights(task, hosts)
     # What the followed mover costs depends on its state; here it is in the expected costs already.
-    rest = cost + problem.penalty * broken - per_step * (problem.chances(plan) @ delay)
+    rest = cost + problem.penalty * broken - per_step * (problem.probabilities(plan) @ delay)
     move = problem.migration_cost(task)
     np.fill_diagonal(move, 0.0)
     room = problem.has_room(task, hosts)
     ahead = _expected_ahead(problem, plan, per_step * delay, rest, move, room)
     here, row = problem.start[task], []
-    for step, (brokers, chances) in enumerate(plan.marginals()):
+    for step, (brokers, probabilities) in enumerate(plan.marginals()):
         row.append(here)
         if step < problem.horizon.steps - 1:
-            seen = chances * (brokers == _likeliest(brokers, chances))
+            seen = probabilities * (brokers == _likeliest(brokers, probabilities))
             here = int((move[here] + (seen / seen.sum()) @ ahead[step]).argmin())
     return np.array(row)
 
@@ -101,6 +101,6 @@ def _expected_ahead(
     return ahead[::-1]
 
 
-def _likeliest(brokers: Ints, chances: Floats) -> int:
+def _likeliest(brokers: Ints, probabilities: Floats) -> int:
     known = np.unique(brokers)
-    return int(known[np.argmax([chances[brokers == broker].sum() for broker in known])])
+    return int(known[np.argmax([probabilities[brokers == broker].sum() for broker in known])])

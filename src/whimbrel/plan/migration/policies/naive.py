@@ -31,8 +31,8 @@ def plan_naively(problem: MigrationProblem, task: str, hosts: Hosts, most: int =
         that stand for all.
     """
     courses = [
-        Course(problem.numbers[certain.time_graph(task, hosts).shortest().hosts], chance)
-        for certain, chance in certain_problems(problem, task, most)
+        Course(problem.numbers[certain.time_graph(task, hosts).shortest().hosts], probability)
+        for certain, probability in certain_problems(problem, task, most)
     ]
     return from_courses(task, problem.horizon, courses, problem.workload.task[task].bytes_s)
 
@@ -40,19 +40,19 @@ def plan_naively(problem: MigrationProblem, task: str, hosts: Hosts, most: int =
 def certain_problems(
     problem: MigrationProblem, task: str, most: int
 ) -> Iterator[tuple[MigrationProblem, float]]:
-    """Return the problem with combinations of courses of the movers around a task, and the chance of each."""
+    """Yield problems with combinations of courses of the movers around a task, and the chance of each."""
     around = {name: problem.attachments[name] for name in problem.movers_of(task)}
     uncertain = {name: plan for name, plan in around.items() if isinstance(plan, UncertainPlan)}
-    for chosen, chance in combinations_of(list(uncertain.values()), most):
+    for chosen, probability in combinations_of(list(uncertain.values()), most):
         plans = {
             name: attached(name, problem.horizon, hosts, plan.bandwidth_b_s)
             for (name, plan), hosts in zip(uncertain.items(), chosen, strict=True)
         }
-        yield problem.attached_as(plans), chance
+        yield problem.attached_as(plans), probability
 
 
 def combinations_of(plans: Sequence[UncertainPlan], most: int) -> Iterator[tuple[tuple[Ints, ...], float]]:
-    """Return combinations of one course of each plan, and their chances.
+    """Return combinations of one course of each plan, and their probabilities.
 
     If there are more than `most`, samples of each plan are dealt out to combinations of equal chance (a Latin
     hypercube): the first ones of all combinations would be those of one corner.
@@ -60,7 +60,7 @@ def combinations_of(plans: Sequence[UncertainPlan], most: int) -> Iterator[tuple
     likely = [_likely(plan, most) for plan in plans]
     if prod(map(len, likely)) <= most:
         for chosen in product(*likely):
-            yield tuple(course.hosts for course in chosen), prod(course.chance for course in chosen)
+            yield tuple(course.hosts for course in chosen), prod(course.probability for course in chosen)
         return
     generator = np.random.default_rng(most)
     # The first plan keeps its order: one plan alone is dealt out evenly.
