@@ -204,6 +204,11 @@ class Operator(ABC):
         return 0
 
     @property
+    def known_after(self) -> int:
+        """How much later than its end a result may become known (microseconds), with inputs in time."""
+        return 0
+
+    @property
     def anchor(self) -> str | None:
         """Why what it finds depends on where the run began; None if it does not: it is *bounded*.
 
