@@ -202,7 +202,7 @@ class TemplateFrame(RowsFrame):
         """Look up the regions that fill a hole."""
         table = self.form.holes[name]
         assert isinstance(table, RegionTable)
-        return table.location(self.numbers, self.coordinates)
+        return table.location(self.numbers, self.context.coordinates)
 
 
 @dataclass(slots=True)

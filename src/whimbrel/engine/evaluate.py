@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,10 @@ from whimbrel.graph.expressions import (
     format_expr,
 )
 from whimbrel.graph.functions import Function
-from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.schema import Type
+
+if TYPE_CHECKING:
+    from whimbrel.engine.streams import ExecutionContext
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": np.equal,
@@ -50,10 +53,7 @@ class Frame(Protocol):
     """What an expression is evaluated over: rows, and the columns its names stand for."""
 
     @property
-    def functions(self) -> Mapping[str, Function]: ...
-
-    @property
-    def coordinates(self) -> Coordinates | None: ...
+    def context(self) -> ExecutionContext: ...
 
     def __len__(self) -> int: ...
 
@@ -261,12 +261,12 @@ def _also(null: BoolArray | None, more: BoolArray) -> BoolArray | None:
 
 def _call(expr: Call, frame: Frame) -> Column:
     name, arguments = expr.function, expr.arguments
-    if name in KEPT or (name in frame.functions and frame.functions[name].aggregate):
+    if name in KEPT or (name in frame.context.functions and frame.context.functions[name].aggregate):
         return frame.known(expr)
     if name in PLACE_RELATIONS:
         return relate(expr, frame)
-    if name in frame.functions:
-        return _user_function(frame.functions[name], expr, frame)
+    if name in frame.context.functions:
+        return _user_function(frame.context.functions[name], expr, frame)
     columns = [evaluate(argument, frame) for argument in arguments]
     if name == "in":
         return _any_of([compare("=", columns[0], choice, expr) for choice in columns[1:]])

@@ -157,7 +157,7 @@ def _int_hash(value: int, seed: np.uint64) -> np.uint64:
 
 
 def hashes(texts: pa.Array) -> tuple[HashArray, HashArray]:
-    """Give two 64-bit hashes of every text; null hashes as the empty text."""
+    """Hash every text to two 64-bit numbers; null hashes as the empty text."""
     texts = decoded(texts)
     texts = texts.fill_null("") if texts.null_count else texts
     high, low = np.empty(len(texts), np.uint64), np.empty(len(texts), np.uint64)
@@ -170,7 +170,7 @@ def hashes(texts: pa.Array) -> tuple[HashArray, HashArray]:
 
 
 def event_ids(atoms: RowStore, rows: Int64Array) -> pa.Array:
-    """Give the ids of atomic events: their own, or made from what they say."""
+    """Look up the ids of atomic events: their own, or made from what they say."""
     own = atoms.column(Attribute(None, "id"), rows)
     if own.type is not None and own.null is None:
         return decoded(own.values)
@@ -202,7 +202,7 @@ def made_ids(
 
 
 def _coded(texts: Column) -> tuple[Int64Array, Int64Array, npt.NDArray[np.uint8]]:
-    """Give texts as numbers, and where the different texts lie in one row of bytes; none is empty."""
+    """Encode texts as numbers, and tell where the different texts lie in one row of bytes; none is empty."""
     if texts.type is None:
         return np.zeros(len(texts), np.int64), np.zeros(2, np.int64), np.zeros(1, np.uint8)
     values = texts.values if pa.types.is_dictionary(texts.values.type) else texts.values.dictionary_encode()
@@ -216,7 +216,7 @@ def _coded(texts: Column) -> tuple[Int64Array, Int64Array, npt.NDArray[np.uint8]
 
 
 def _whole(atoms: RowStore, key: Attribute, rows: Int64Array) -> Int64Array:
-    """Give the whole numbers of a column, 0 for none."""
+    """Read the whole numbers of a column, 0 for none."""
     column = atoms.column(key, rows)
     if column.type is None:
         return np.zeros(len(rows), np.int64)
@@ -226,7 +226,7 @@ def _whole(atoms: RowStore, key: Attribute, rows: Int64Array) -> Int64Array:
 def row_hashes(
     context: ExecutionContext, stream: OperatorStream, rows: Int64Array
 ) -> tuple[HashArray, HashArray]:
-    """Give what events count with in the ids of the detections they are part of."""
+    """Hash what events count with in the ids of the detections they are part of."""
     if stream.store is context.atoms.store:
         events, inverse = different(rows)
         high, low = event_hashes(stream.store, events)
@@ -261,7 +261,7 @@ def fold_on(
 def named(
     kind: tuple[HashArray, HashArray], case: int, window: Int64Array, high: HashArray, low: HashArray
 ) -> dict[Expr, Column]:
-    """Give the hashes of events of a definition, made from those of their types and what they were found in.
+    """Hash the events of a definition: made from those of their types and what they were found in.
 
     There is a hash of the type for every event, or one for all.
     """
@@ -280,7 +280,7 @@ def _folded(
 
 
 def row_ids(context: ExecutionContext, stream: OperatorStream, rows: Int64Array) -> pa.Array:
-    """Give the ids of events, atomic or derived."""
+    """Look up the ids of events, atomic or derived."""
     if stream.store is context.atoms.store:
         return event_ids(stream.store, rows)
     return _hexadecimal(*row_hashes(context, stream, rows))

@@ -79,14 +79,14 @@ class SideOutput:
             self._rows -= self._batches.popleft().num_rows
 
     def take(self) -> pa.Table | None:
-        """Give what was kept, and forget it."""
+        """Hand out what was kept, and forget it."""
         kept = self.look()
         self._batches.clear()
         self._rows = 0
         return kept
 
     def look(self) -> pa.Table | None:
-        """Give what was kept, and go on keeping it."""
+        """Look at what was kept, and go on keeping it."""
         if not self._batches:
             return None
         tables = [pa.Table.from_batches([plain(batch)]) for batch in self._batches]
@@ -240,7 +240,7 @@ class Ingest:
         return normalised
 
     def _own(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Give the events that are not copies, which alone are counted and can be looked at."""
+        """Choose the events that are not copies, which alone are counted and can be looked at."""
         if self.owned is None or self.owned not in batch.schema.names:
             return batch
         return batch.filter(batch.column(self.owned))
@@ -464,7 +464,7 @@ class Ingest:
 
 
 def _chosen(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
-    """Give the events of a mask; no copy if they stand together."""
+    """Choose the events of a mask; no copy if they stand together."""
     count, first = int(np.count_nonzero(mask)), int(mask.argmax()) if len(mask) else 0
     if mask[first : first + count].all():
         return batch.slice(first, count)

@@ -124,7 +124,7 @@ class InputNotes:
     # -- between processes -------------------------------------------------------------------------------
 
     def seen(self) -> dict[str, Any]:
-        """Give what only the values of the events tell, as plain data: a worker sends it to the driver."""
+        """Collect what only the values of the events tell, as plain data: a worker sends it to the driver."""
         types = sorted(self.types)[:KEPT_TYPES]
         return {"types": types, "box": self.box, "span": self.span, "notes": self.notes}
 
@@ -202,7 +202,7 @@ class InputNotes:
 
 
 def types_named(types: Collection[str]) -> frozenset[str]:
-    """Give the types that events of an input can have: not the time points, nor the sign for all."""
+    """Choose the types that events of an input can have: not the time points, nor the sign for all."""
     return frozenset(name for name in types if name != ANY and not name.startswith(TIME_POINT))
 
 
@@ -242,7 +242,7 @@ def _meet(one: Box, other: Box) -> bool:
 
 
 def region_boxes(graph: Graph) -> list[Box]:
-    """Give the boxes around the fixed regions that a graph asks about."""
+    """Find the boxes around the fixed regions that a graph asks about."""
     from whimbrel.space.geometry import as_circle, circle_box, parse
 
     boxes = []

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from whimbrel.engine.streams import ExecutionContext, RowsFrame
 from whimbrel.engine.values import Column
 from whimbrel.graph.expressions import GROUP, Expr, parts_of
-from whimbrel.graph.functions import Function
-from whimbrel.model.schema import Coordinates
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +17,6 @@ class PartsFrame:
     context: ExecutionContext
     frames: tuple[RowsFrame, ...]
     owner: Mapping[str, int]
-
-    @property
-    def functions(self) -> Mapping[str, Function]:
-        return self.context.functions
-
-    @property
-    def coordinates(self) -> Coordinates | None:
-        return self.context.coordinates
 
     def __len__(self) -> int:
         return len(self.frames[0])

@@ -16,7 +16,7 @@ from whimbrel.graph.expressions import Attribute
 
 
 def events_of(atoms: RowStore) -> pa.Table:
-    """Give the atomic events that a store still holds, as they could be fed again.
+    """List the atomic events that a store still holds, as they could be fed again.
 
     They are in order of their times, and where these are the same as they came. Time points are not among
     them, as nobody sends them. Attributes that no query reads are gone; so the ids of events that brought

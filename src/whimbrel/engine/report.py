@@ -77,7 +77,7 @@ def _free_name(name: str) -> str:
 
 
 def _event_lists(below: Lineage, ids: pa.Array, *, keep: bool) -> pa.Array:
-    """Give each row's atomic events once: in total order (they are numbered in it), or in their own."""
+    """List each row's atomic events once: in total order (they are numbered in it), or in their own."""
     if _is_in_order(below) or (keep and not _has_repeated(below)):
         return pa.ListArray.from_arrays(
             pa.array(below.offsets.astype(np.int32)), ids.take(pa.array(below.refs))
@@ -110,7 +110,7 @@ def _is_in_order(lineage: Lineage) -> bool:
 
 @cache
 def no_detections(coordinates: Coordinates | None) -> pa.Table:
-    """Give a table of detections that has none."""
+    """Make a table of detections that has none."""
     return _EMPTY.replace_schema_metadata(_metadata({}, coordinates))
 
 
@@ -153,7 +153,7 @@ def _attributes(table: pa.Table) -> list[str]:
 
 
 def _order(table: pa.Table) -> Int64Array | None:
-    """Give the order (end, start, type, events, id); None where the rows are in it already."""
+    """Find the order (end, start, type, events, id); None where the rows are in it already."""
     end, start = (_numbers(table.column(name)) for name in ("end", "start"))
     kind = _ranks(table.column("type"))
     order = np.lexsort((kind, start, end))
@@ -166,7 +166,7 @@ def _order(table: pa.Table) -> Int64Array | None:
 
 
 def _ranks(types: pa.ChunkedArray) -> Int64Array:
-    """Give the place of every row's type in the order of the types."""
+    """Rank every row's type in the order of the types."""
     names = sorted(pc.unique(types).to_pylist())
     ranks: Int64Array = pc.index_in(types, pa.array(names, pa.string())).to_numpy().astype(np.int64)
     return ranks
@@ -273,14 +273,14 @@ class Ties:
 
 
 def _with_neighbours(tied: np.ndarray) -> Int64Array:
-    """Give the places of rows that are tied with the one before or after them."""
+    """Find the rows that are tied with the one before or after them."""
     both = tied.copy()
     both[:-1] |= tied[1:]
     return np.flatnonzero(both)
 
 
 def _text_ranks(texts: pa.Array) -> Int64Array:
-    """Give the place of every text in their order, from 1."""
+    """Rank texts in their order, from 1."""
     ranks = np.empty(len(texts), np.int64)
     ranks[pc.sort_indices(texts).to_numpy()] = np.arange(1, len(texts) + 1)
     return ranks

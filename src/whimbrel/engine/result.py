@@ -104,18 +104,18 @@ class Detections:
     # -- in other forms ----------------------------------------------------------------------------------
 
     def to_pandas(self, *args: Any, **options: Any) -> pd.DataFrame:
-        """Give the detections as a pandas data frame, as `whimbrel.to_pandas`.
+        """Convert the detections to a pandas data frame, as `whimbrel.to_pandas`.
 
         With options of `pyarrow.Table.to_pandas`, it is that method that is called.
         """
         return self.table.to_pandas(*args, **options) if args or options else frames.to_pandas(self.table)
 
     def to_geopandas(self) -> geopandas.GeoDataFrame:
-        """Give the detections as a GeoDataFrame, as `whimbrel.to_geopandas`."""
+        """Convert the detections to a GeoDataFrame, as `whimbrel.to_geopandas`."""
         return frames.to_geopandas(self.table)
 
     def to_polars(self) -> pl.DataFrame:
-        """Give the detections as a polars data frame, as `whimbrel.to_polars`."""
+        """Convert the detections to a polars data frame, as `whimbrel.to_polars`."""
         return frames.to_polars(self.table)
 
     def map(
@@ -259,18 +259,18 @@ def reasons(counted: Mapping[str, int]) -> list[str]:
 
 
 def plain_table(table: Any) -> Any:
-    """Give the Arrow table of a result; anything else as it is."""
+    """Unwrap the Arrow table of a result; anything else stays as it is."""
     return table.table if isinstance(table, Detections) else table
 
 
 def set_aside(kept: Mapping[str, pa.Table | None], coordinates: Coordinates | None) -> dict[str, pa.Table]:
-    """Give the late and the duplicate events as a result has them: such that they can be read as events."""
+    """Prepare the late and the duplicate events for a result, where they can be read as events again."""
     tables = {"late": kept["late"], "duplicates": kept["duplicate"]}
     return {name: events_table(table, coordinates) for name, table in tables.items() if table is not None}
 
 
 def events_table(table: pa.Table, coordinates: Coordinates | None) -> pa.Table:
-    """Give events in the common form of the engine as others read them: with times, and lon and lat."""
+    """Convert events from the common form to one that others read: with times, and lon and lat."""
     names = {"x": "lon", "y": "lat"} if coordinates is Coordinates.LONLAT else {}
     columns = {
         names.get(name, name): table[name].cast(INSTANT) if name in ("start", "end") else table[name]

@@ -17,7 +17,7 @@ from whimbrel.graph.expressions import Attribute, Expr
 
 SMALL = 16_384
 """Neighbouring chunks up to this many rows are merged, so that single events do not pile up as chunks."""
-MERGED = 8
+MERGED = 32
 """How many chunks are merged at once."""
 
 
@@ -42,7 +42,7 @@ class Lineage:
         return Lineage(np.arange(len(refs) + 1, dtype=np.int64), refs)
 
     def take(self, rows: Int64Array) -> Lineage:
-        """Give the lineage of some rows."""
+        """Choose the lineage of some rows."""
         lengths = self.offsets[rows + 1] - self.offsets[rows]
         return Lineage(offsets_of(lengths), self.refs[ranges(self.offsets[rows], lengths)])
 
@@ -73,7 +73,7 @@ def offsets_of(lengths: Int64Array) -> Int64Array:
 
 
 def ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
-    """Give starts[0], starts[0] + 1, ... for `lengths[0]` numbers, then the same for the next."""
+    """List starts[0], starts[0] + 1, ... for `lengths[0]` numbers, then the same for the next."""
     total = int(lengths.sum())
     if total == 0:
         return np.zeros(0, np.int64)
@@ -82,7 +82,7 @@ def ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
 
 
 def different(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Give the different numbers in order, and for each number its place among them."""
+    """List the different numbers in order, and for each number its place among them."""
     if not len(numbers):
         return numbers, numbers
     low = int(numbers.min())
@@ -185,7 +185,7 @@ class RowStore:
         self.chunks.clear()
 
     def column(self, key: Expr, rows: Int64Array) -> Column:
-        """Give a column's values at some rows; nulls of unknown type if there is no such column."""
+        """Look up a column's values at some rows; nulls of unknown type if there is no such column."""
         pieces = [
             chunk.columns[key].take(local) if key in chunk.columns else nothing(len(local))
             for chunk, local, _ in self._located(rows)
@@ -193,14 +193,14 @@ class RowStore:
         return self._reassemble(pieces, rows)
 
     def spans(self, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Give the starts and ends of some rows."""
+        """Look up the starts and ends of some rows."""
         start, end = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         for chunk, local, at in self._located(rows):
             start[at], end[at] = chunk.start[local], chunk.end[local]
         return start, end
 
     def lineage(self, rows: Int64Array) -> Lineage:
-        """Give the atomic events below some rows."""
+        """Look up the atomic events below some rows."""
         if not self.chunks or self.chunks[0].lineage is None:
             return Lineage.single(np.asarray(rows, np.int64))
         pieces, places = [], []
@@ -246,11 +246,13 @@ class RowStore:
                 yield self.chunks[number], rows[at] - self.chunks[number].first, at
 
     def _located_in_order(self, rows: Int64Array) -> Iterable[tuple[Chunk, Int64Array, slice]]:
-        inner = np.searchsorted(rows, [chunk.first for chunk in self.chunks[1:]]).tolist()
-        bounds = [0, *inner, len(rows)]
-        for chunk, begin, stop in zip(self.chunks, bounds, bounds[1:], strict=False):
-            if stop > begin:
-                yield chunk, rows[begin:stop] - chunk.first, slice(begin, stop)
+        owners = np.searchsorted([chunk.first for chunk in self.chunks], rows, side="right") - 1
+        begin = 0
+        while begin < len(rows):  # once for each chunk that has any, of which there may be few
+            chunk = self.chunks[owners[begin]]
+            stop = int(np.searchsorted(owners, owners[begin], side="right"))
+            yield chunk, rows[begin:stop] - chunk.first, slice(begin, stop)
+            begin = stop
 
     def _reassemble(self, pieces: list[Column], rows: Int64Array) -> Column:
         if not pieces:

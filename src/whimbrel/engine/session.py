@@ -282,7 +282,7 @@ class Session:
     # -- snapshots ---------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Give the whole state as one block of bytes, which `restore` takes up again.
+        """Write the whole state as one block of bytes, which `restore` takes up again.
 
         Events that were set aside for inspection are not part of it; their counts are.
         """
@@ -371,15 +371,15 @@ class Session:
         return self.running.dropped
 
     def take_late(self) -> pa.Table | None:
-        """Give the events that came too late since the last call."""
+        """Take the events that came too late since the last call."""
         return self.ingest.late.take()
 
     def take_duplicates(self) -> pa.Table | None:
-        """Give the events that were delivered again since the last call."""
+        """Take the events that were delivered again since the last call."""
         return self.ingest.duplicates.take()
 
     def take_rejected(self) -> pa.Table | None:
-        """Give the rows that are no events, with their reasons, since the last call."""
+        """Take the rows that are no events, with their reasons, since the last call."""
         return self.ingest.rejected.take()
 
     # -- why -------------------------------------------------------------------------------------------------
@@ -434,5 +434,5 @@ class Session:
         self.ingest.time_points &= set(times)
 
     def remembered(self) -> pa.Table:
-        """Give the processed events that are still remembered, with the columns that the queries read."""
+        """List the processed events that are still remembered, with the columns that the queries read."""
         return events_of(self.running.events.stream.store)

@@ -144,7 +144,7 @@ def relate(call: Call, frame: Frame) -> Column:
         return nothing(len(frame))
     null = one.null | two.null
     missing = null if null.any() else None
-    coordinates = frame.coordinates or Coordinates.PLANE
+    coordinates = frame.context.coordinates or Coordinates.PLANE
     if call.function == "same_place":
         return Column(Type.BOOL, _same_place(one, two, tolerance(call), coordinates), missing)
     if one.radius_m is not None:  # which of two comes first matters only if one has to lie in the other
@@ -191,7 +191,7 @@ def _location(argument: Expr, call: Call, frame: Frame) -> RowLocation:
             x, y, shape = (frame.column(name, each) for each in ("@x", "@y", "@shape"))
             return RowLocation(x, y, shape)
         case Literal(str() as region, _):
-            return _region(region, len(frame), frame.coordinates)
+            return _region(region, len(frame), frame.context.coordinates)
         case Attribute(None, name) if isinstance(frame, HasLocations):
             return frame.location(name)
     raise QueryTypeError(f"{call.function!r} takes parts of the pattern and regions", call.at)

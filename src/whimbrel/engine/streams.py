@@ -125,14 +125,6 @@ class RowsFrame:
     alias: str | None = None
     partitioning: Partitioning = field(default_factory=Partitioning)
 
-    @property
-    def functions(self) -> Mapping[str, Function]:
-        return self.context.functions
-
-    @property
-    def coordinates(self) -> Coordinates | None:
-        return self.context.coordinates
-
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -193,7 +185,7 @@ class RowsFrame:
             return self._own("source")
         if key.kind == "attribute":
             return self._own(key.name)
-        return cell_names(self._own("@x"), self._own("@y"), key.cell_m, self.coordinates)
+        return cell_names(self._own("@x"), self._own("@y"), key.cell_m, self.context.coordinates)
 
     def _own(self, name: str) -> Column:
         if name in PLACE:
@@ -228,8 +220,8 @@ class RowsFrame:
         lineage = self.stream.store.lineage(self.rows)
         atoms = self.context.atoms.store
         if name == SHAPE.name:
-            return shapes_of(atoms, lineage, self.coordinates)
-        return middles_of(atoms, lineage, _AXES[name], self.coordinates)
+            return shapes_of(atoms, lineage, self.context.coordinates)
+        return middles_of(atoms, lineage, _AXES[name], self.context.coordinates)
 
     def _time(self, name: str) -> Column:
         start, end = self.stream.store.spans(self.rows)

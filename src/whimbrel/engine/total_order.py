@@ -40,7 +40,7 @@ class Released:
     """Where events of the same times stand otherwise than they came: their order of arrival."""
 
     def filtered(self, kept: npt.NDArray[np.intp] | Mask) -> Released:
-        """Give some of the events."""
+        """Keep some of the events."""
         rows = np.flatnonzero(kept) if kept.dtype == np.bool_ else kept
         return Released(
             self.batch.take(pa.array(rows)) if len(rows) else self.batch.slice(0, 0),
@@ -79,14 +79,14 @@ def in_total_order(
 
 
 def source_codes(batch: pa.RecordBatch) -> tuple[Int64Array, list[str]]:
-    """Give every event's source as a number in the order of the texts, 0 for none."""
+    """Rank every event's source in the order of the texts, 0 for none."""
     if "source" not in batch.schema.names:
         return np.zeros(batch.num_rows, np.int64), []
     return _ranks(batch.column("source"))
 
 
 def _ranks(column: pa.Array) -> tuple[Int64Array, list[str]]:
-    """Give texts as numbers in the order of the texts, 0 for none; and the texts."""
+    """Rank texts in the order of the texts, 0 for none; and the texts."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     texts = decoded(column.dictionary).to_pylist()
@@ -107,7 +107,7 @@ def _ids_brought(batch: pa.RecordBatch) -> Mask | None:
 def _tie_order(
     batch: pa.RecordBatch, start: Int64Array, end: Int64Array, number: Int64Array | None
 ) -> Int64Array | None:
-    """Give the order by (end, start, source, id), rows being sorted by the first two; None: as it is."""
+    """Find the order by (end, start, source, id), rows being sorted by the first two; None: as it is."""
     source, _ = source_codes(batch)
     if "id" in batch.schema.names:
         keys = {"end": pa.array(end), "start": pa.array(start), "source": pa.array(source)}
@@ -143,7 +143,7 @@ def _order_of_made(
 
 
 def _numbers(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64Array | None:
-    """Give each event its number among those that are equal to it; None: all have 0."""
+    """Count for each event how many equal ones came before it; None: none did."""
     kinds = np.zeros(batch.num_rows, np.int64)
     for name in ("source", "type"):
         codes, different = _codes(batch, name)
@@ -157,7 +157,7 @@ def _numbers(batch: pa.RecordBatch, start: Int64Array, end: Int64Array) -> Int64
 
 
 def _codes(batch: pa.RecordBatch, name: str) -> tuple[Int64Array, int]:
-    """Give the texts of a column (and no text) as numbers; tell how many different ones there may be."""
+    """Encode the texts of a column (and no text) as numbers; tell how many different ones there may be."""
     if name not in batch.schema.names:
         return np.zeros(batch.num_rows, np.int64), 1
     column = batch.column(name)
@@ -168,7 +168,7 @@ def _codes(batch: pa.RecordBatch, name: str) -> tuple[Int64Array, int]:
 
 
 def contents_of(batch: pa.RecordBatch) -> Int64Array:
-    """Give what events without ids say, as one number each."""
+    """Read what events without ids say, as one number each."""
     if CONTENT not in batch.schema.names:
         return np.zeros(batch.num_rows, np.int64)
     column = batch.column(CONTENT)
@@ -180,7 +180,7 @@ def contents_of(batch: pa.RecordBatch) -> Int64Array:
 
 
 def with_ids(events: pa.RecordBatch) -> pa.RecordBatch:
-    """Give events in the common form that came without an id the one that is made for them.
+    """Add to events in the common form that came without an id the one that is made for them.
 
     They may be in any order, but all that are equal must be among them.
     """
@@ -204,7 +204,7 @@ def ids_of(events: pa.RecordBatch, number: Int64Array) -> pa.Array:
 
 
 def numbers_of(events: pa.RecordBatch) -> Int64Array:
-    """Give events, in any order, their numbers among those that are equal."""
+    """Count for each event, in any order, how many equal ones came before it."""
     start, end = int64(events, "start"), int64(events, "end")
     order = np.lexsort((start, end))
     number = np.zeros(events.num_rows, np.int64)
@@ -268,7 +268,7 @@ def are_time_points(types: pa.Array) -> BoolArray:
 
 
 def times_of(types: pa.Array) -> frozenset[int]:
-    """Give the times of the time points among some types."""
+    """Find the times of the time points among some types."""
     different = decoded(types).unique()
     names = different.filter(pa.array(are_time_points(different), pa.bool_())).to_pylist()
     return frozenset(instant(name.removeprefix(TIME_POINT)) for name in names)

@@ -138,7 +138,7 @@ class TypeIndex:
 
     def _settle(self, frame: RowsFrame) -> None:
         """Decide for new tests whether they are computed or looked up; for all, once that has come to pay."""
-        coordinates = frame.coordinates or Coordinates.PLANE
+        coordinates = frame.context.coordinates or Coordinates.PLANE
         if self._indexed.coordinates is not coordinates:  # they were not known before
             self._new |= dict.fromkeys(self._indexed)
             self._indexed = _IndexedTests(coordinates)

@@ -48,7 +48,7 @@ class Column:
         return np.zeros(len(self), np.bool_) if self.null is None else self.null
 
     def take(self, rows: npt.NDArray[Any]) -> Column:
-        """Give the values at `rows`."""
+        """Choose the values at `rows`."""
         null = None if self.null is None else self.null[rows]
         if self.type in (Type.STRING, Type.TEXTS):
             if len(rows) == 1 and isinstance(self.values, pa.DictionaryArray):
@@ -98,7 +98,7 @@ def to_arrow(column: Column, kind: Type | None = None) -> pa.Array:
 
 
 def decoded(array: pa.Array) -> pa.Array:
-    """Give a plain string array, whatever the encoding."""
+    """Decode texts, whatever their encoding, as plain strings."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_dictionary(array.type):

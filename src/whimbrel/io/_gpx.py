@@ -94,7 +94,7 @@ class _Document:
         return None
 
     def take(self) -> list[Row | tuple[str, str]]:
-        """Give out the events that are complete."""
+        """Hand out the events that are complete."""
         rows, self._found = self._found, []
         return rows
 

@@ -186,7 +186,7 @@ class FilePart:
 
 
 def _alike(batch: pa.RecordBatch, common: Mapping[str, Type | None]) -> pa.RecordBatch:
-    """Give a batch the attributes that all files together have, in the types that hold all values."""
+    """Add to a batch the attributes that all files together have, in the types that hold all values."""
     plain = {plain_name(name) for name in batch.schema.names}
     for name, kind in common.items():
         if name not in batch.schema.names:

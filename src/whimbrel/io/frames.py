@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """Give detections as a pandas data frame.
+    """Convert detections to a pandas data frame.
 
     Times are aware timestamps, `geometry` is WKB, `events` lists of ids.
 
@@ -48,7 +48,7 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
 
 
 def to_polars(table: pa.Table) -> pl.DataFrame:
-    """Give detections as a polars data frame; `geometry` is WKB, `events` lists of ids.
+    """Convert detections to a polars data frame; `geometry` is WKB, `events` lists of ids.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
 
 
 def to_geopandas(table: pa.Table) -> geopandas.GeoDataFrame:
-    """Give detections as a GeoDataFrame, its CRS EPSG:4326 for lonlat coordinates and none for a plane.
+    """Convert detections to a GeoDataFrame, its CRS EPSG:4326 for lonlat coordinates and none for a plane.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def positions(
     schemas: Mapping[str, EventSchema] | None = None,
     **how: Unpack[ReadSettings],
 ) -> pa.Table:
-    """Give where and when events were, as `write_map` wants it: ids, sources, times and places."""
+    """Find where and when events were, as `write_map` wants it: ids, sources, times and places."""
     kept = ("id", "source", "start", "end", "x", "y")
     reading = replace(Reading.of(**how), default_type="")
     tables = []

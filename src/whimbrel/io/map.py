@@ -93,7 +93,7 @@ def map_html(
     title: str = "Whimbrel",
     max_points: int = MAX_POINTS,
 ) -> str:
-    """Give the page that `write_map` writes, as text."""
+    """Make the page that `write_map` writes, as text."""
     data = _page_data(detections, events, roads, coordinates, max_points)
     template = resources.files("whimbrel.io").joinpath("map_page.html").read_text(encoding="utf-8")
     before, after = template.split("{{data}}")  # first, because the title may hold the text of a placeholder
@@ -110,7 +110,7 @@ def map_snippet(
     max_points: int = MAX_POINTS,
     height: int = 560,
 ) -> str:
-    """Give the map as a frame for a notebook, as `_repr_html_` returns it."""
+    """Make the map as a frame for a notebook, as `_repr_html_` returns it."""
     page = map_html(
         detections=detections,
         events=events,
@@ -151,7 +151,7 @@ class _Projection:
         return east * metre * math.cos(math.radians(self.lat)), (y - self.lat) * metre
 
     def label(self, x: float, y: float) -> str:
-        """Give a place of the map in the coordinates of the data."""
+        """Convert a place of the map to the coordinates of the data."""
         if not self.lonlat:
             return f"{x:.0f} m, {y:.0f} m"
         metre = math.radians(1) * _EARTH_M
@@ -176,7 +176,7 @@ class _Reports:
 
     @property
     def interval_us(self) -> int:
-        """Give the median time between two reports of one object."""
+        """Find the median time between two reports of one object."""
         import numpy as np
 
         owner = np.repeat(np.arange(len(self.counts)), self.counts)
@@ -285,7 +285,7 @@ def _thinned(owner: Int64s, every: int) -> npt.NDArray[np.bool_]:
 
 
 def _owners(events: pa.Table) -> tuple[list[str], Int64s]:
-    """Give the sources, and the number of each event's own; -1 where it has none."""
+    """List the sources, and the number of each event's own; -1 where it has none."""
     import numpy as np
     import pyarrow as pa
 
@@ -304,7 +304,7 @@ def _row_of_each_id(events: pa.Table, kept: Int64s) -> dict[str, int]:
 
 
 def _places(events: pa.Table, coordinates: str) -> tuple[Floats, Floats]:
-    """Give where each event was; NaN where it says nothing."""
+    """Find where each event was; NaN where it says nothing."""
     import numpy as np
 
     across, along = ("x", "y") if coordinates == "plane" else ("lon", "lat")
@@ -362,7 +362,7 @@ def _packed(reports: _Reports, x: Floats, y: Floats, first: int, last: int) -> d
 
 
 def _shapes(table: pa.Table) -> npt.NDArray[np.object_]:
-    """Give the geometries as shapely has them; None where there is none."""
+    """Read the geometries as shapely has them; None where there is none."""
     import numpy as np
     import shapely
 
@@ -430,7 +430,7 @@ def _attributes(table: pa.Table, types: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _plain(value: object) -> str | float | bool | None:
-    """Give an attribute as JSON can hold it."""
+    """Convert an attribute to what JSON can hold."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
@@ -480,7 +480,7 @@ def _constituents(table: pa.Table, row: int, find: _Find, first: int) -> dict[st
 
 
 def _outline(shape: Any, projection: _Projection) -> dict[str, Any]:
-    """Give the rings, the box and the middle of a location on the map; no box if there is none."""
+    """Find the rings, the box and the middle of a location on the map; no box if there is none."""
     import shapely
 
     if shape is None or shape.is_empty:

@@ -121,7 +121,7 @@ def _text_rows(table: pa.Table, width: int) -> list[str]:
 
 
 def _columns(table: pa.Table) -> dict[str, list[str]]:
-    """Give the first rows as texts, the columns that tell most first; no column that is empty."""
+    """Write the first rows as texts, the columns that tell most first; no column that is empty."""
     head = table.slice(0, ROWS)
     names = [name for name in table.column_names if name not in _LAST]
     names += [name for name in _LAST if name in table.column_names]

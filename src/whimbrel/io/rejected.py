@@ -68,7 +68,7 @@ class RejectedWriter:
             self._kept.append(pa.RecordBatch.from_arrays([files, *kept.columns], schema=REJECTED_ROWS))
 
     def table(self) -> pa.Table:
-        """Give the rows that were rejected first, with the columns `file`, `row`, `reason` and `event`."""
+        """List the rows that were rejected first, with the columns `file`, `row`, `reason` and `event`."""
         return pa.Table.from_batches(self._kept, REJECTED_ROWS)
 
     def _opened(self, path: Path) -> IO[str]:

@@ -476,7 +476,7 @@ def _declared_times(name: str, column: pa.Array, times: TimeReading, faults: Fau
 
 @lru_cache(maxsize=1024)
 def type_of(arrow: pa.DataType) -> Type | None:
-    """Give the attribute type that an Arrow type stands for; None for the null type."""
+    """Tell the attribute type that an Arrow type stands for; None for the null type."""
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
     if pa.types.is_boolean(arrow):

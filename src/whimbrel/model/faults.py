@@ -22,7 +22,7 @@ REJECTED_SCHEMA = pa.schema([("row", pa.int64()), ("reason", pa.string()), ("eve
 
 
 def kind_of_reason(reason: str) -> str:
-    """Give a reason without the values in it, which follow a colon."""
+    """Shorten a reason to what it is without the values in it, which follow a colon."""
     return reason.split(": ", maxsplit=1)[0]
 
 

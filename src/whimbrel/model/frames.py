@@ -97,7 +97,7 @@ def row_count(data: Any) -> int | None:
 
 
 def arrow_table(data: Any) -> pa.Table:
-    """Give what holds a whole table, such as the result of a query, as a `pyarrow.Table`."""
+    """Convert what holds a whole table, such as the result of a query, to a `pyarrow.Table`."""
     return data if isinstance(data, pa.Table) else pa.table(data)
 
 

@@ -146,7 +146,7 @@ class NamedColumns:
         return [*kept, *self.taken.items()]
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Give a batch the names that events have."""
+        """Rename the columns of a batch as events name them."""
         if self.is_as_it_was:
             return batch
         pairs = self.names(batch.schema.names)
@@ -174,7 +174,7 @@ def joined(batch: pa.RecordBatch, parts: tuple[str, ...]) -> pa.Array:
 
 
 def carried(schemas: Iterable[EventSchema]) -> dict[str, Columns]:
-    """Give the columns that the clauses of several event types name together."""
+    """Collect the columns that the clauses of several event types name together."""
     columns: dict[str, Columns] = {}
     for schema in schemas:
         for name, column in schema.columns.items():
@@ -195,7 +195,7 @@ def option(name: str, column: Columns = "COLUMN") -> str:
 
 
 def parts_of(column: Columns) -> tuple[str, ...]:
-    """Give the columns that a text may mean: `date+clock` is a column of that name, or two."""
+    """List the columns that a text may mean: `date+clock` is a column of that name, or two."""
     if not isinstance(column, str):
         return column
     parts = tuple(part.strip() for part in column.split("+"))
@@ -300,7 +300,7 @@ class _Settling:
             raise DataError(f"{name!r} is made of {shown(parts)}: the same column twice")
 
     def _used(self) -> set[str]:
-        """Give the columns that have been taken."""
+        """List the columns that have been taken."""
         return {part for column in self.taken.values() for part in _flat(column)}
 
     def _near(self, column: str) -> str:
@@ -449,7 +449,7 @@ def _group(name: str) -> tuple[str, ...] | None:
 
 
 def _partner(named: list[str]) -> str | None:
-    """Give the other one of a pair of which one was named."""
+    """Name the other one of a pair of which one was named."""
     for pair in (*_PAIRS, ("start", "end")):
         if len(there := [name for name in pair if name in named]) == 1:
             return pair[1 - pair.index(there[0])]

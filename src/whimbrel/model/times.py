@@ -69,7 +69,7 @@ class TimeReading:
             _check_zone(self.zone)
 
     def steps(self) -> tuple[tuple[str, str], ...]:
-        """Give the rewritings that make ISO 8601 of texts."""
+        """List the rewritings that make ISO 8601 of texts."""
         if self.day_first is None:
             return _STEPS
         return (_DAY_FIRST if self.day_first else _MONTH_FIRST, *_STEPS)

@@ -28,8 +28,7 @@ from whimbrel.graph.expressions import (
     format_expr,
     parts_of,
 )
-from whimbrel.graph.functions import Function
-from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.schema import Type
 from whimbrel.whynot.events import first
 from whimbrel.whynot.words import METRES, clock, shortened, value_text
 
@@ -48,14 +47,6 @@ class NamedRows:
     frames: Mapping[str | None, RowsFrame | None]
     columns: dict[tuple[str | None, str], Column] = field(default_factory=dict)
     """Those that were read already: a condition is tried, measured and put into words."""
-
-    @property
-    def functions(self) -> Mapping[str, Function]:
-        return self.context.functions
-
-    @property
-    def coordinates(self) -> Coordinates | None:
-        return self.context.coordinates
 
     def __len__(self) -> int:
         return self.size

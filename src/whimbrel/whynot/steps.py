@@ -6,7 +6,6 @@ event that begins the first of them and not the next was stopped there.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,16 +21,15 @@ from whimbrel.engine.reduce import Segments, reduce
 from whimbrel.engine.streams import ExecutionContext, RowsFrame
 from whimbrel.engine.values import Column, nothing
 from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, PartRef, conjuncts, parts_of
-from whimbrel.graph.functions import Function
 from whimbrel.graph.operators.step_pattern import Contiguity, Element, PatternStep, StepPattern, StepTest
-from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.schema import Type
 from whimbrel.model.time import format_duration
 from whimbrel.whynot.asking import EngineView, EventGroups
 from whimbrel.whynot.candidates import wider
 from whimbrel.whynot.conditions import holds, shortfall
 from whimbrel.whynot.events import Seen, seen, values
 from whimbrel.whynot.explanation import Finding, Miss, Reason
-from whimbrel.whynot.nothing import nothing_at_all
+from whimbrel.whynot.findings import finding_of
 from whimbrel.whynot.rule_checks import WEIGHTS, condition_reason
 from whimbrel.whynot.watching import beginning, is_negative
 from whimbrel.whynot.words import clock, many
@@ -51,14 +49,6 @@ class Candidate:
     context: ExecutionContext
     event: RowsFrame
     taken: Mapping[str, RowsFrame]
-
-    @property
-    def functions(self) -> Mapping[str, Function]:
-        return self.context.functions
-
-    @property
-    def coordinates(self) -> Coordinates | None:
-        return self.context.coordinates
 
     def __len__(self) -> int:
         return 1
@@ -81,9 +71,8 @@ class Candidate:
         if frame is None or not size:
             return _NO_SUM if expr.function == "sum" else nothing(1)
         column = evaluate(expr.arguments[0], frame)
-        total = reduce(
-            expr.function, column, Segments(np.array([0, size]), np.arange(size)), self.functions, expr
-        )
+        whole = Segments(np.array([0, size]), np.arange(size))
+        total = reduce(expr.function, column, whole, self.context.functions, expr)
         is_null = total.type is None or (total.null is not None and bool(total.null[0]))
         return _NO_SUM if expr.function == "sum" and is_null else total
 
@@ -382,20 +371,10 @@ def explain_sequence(op: StepPattern, view: EngineView, definition: str) -> Find
     walk = Walk(op, view)
     begun = walk.begun()
     misses = sorted((walk.miss(definition, each) for each in begun[:LOOKED_AT]), key=lambda miss: miss.cost)
-    rows = view.rows_asked_for(op.name, op.partitioning)
-    if not misses and not len(rows):
-        first = entries(op.steps)[0]
-        misses = walk.beginnings_missed(definition) or [
-            nothing_at_all(view, definition, op.name, [(first.name, first.test.input)])
-        ]
+    if not misses and not len(view.rows_asked_for(op.name, op.partitioning)):
+        misses = walk.beginnings_missed(definition)
+    first = entries(op.steps)[0]
     left = len(begun) - LOOKED_AT
     notes = (f"{many(left, 'other match')} in the making were not looked at",) if left > 0 else ()
-    return Finding(
-        definition,
-        op.name,
-        detections=len(rows),
-        examples=view.examples(op.name, rows),
-        misses=tuple(misses[: view.limit]),
-        more=Counter(miss.reasons[0].kind for miss in misses[view.limit :]),
-        notes=notes,
-    )
+    part = (first.name, first.test.input)
+    return finding_of(view, op.name, definition, op.partitioning, misses, begins_with=[part], notes=notes)

@@ -33,6 +33,7 @@ from tests.reference.mobile.additional_time import additional_time
 from tests.reference.mobile.areas import area, lies_in, snapped
 from tests.reference.mobile.best_effort import completeness, forbidden
 from tests.reference.mobile.deliveries import atoms_of
+from tests.reference.mobile.measures import keeps_order, measured
 from tests.reference.mobile.quality import falls_to, quality_of
 from tests.reference.mobile.strategies import FOCAL, moved_to
 from tests.reference.notation import given
@@ -288,6 +289,16 @@ def test_quality_counts_both_ends_of_its_time_and_only_what_the_query_reads():
     assert spans(mobile, moves, text="B@14s(0,0) B@20s(4,0)") == ["1 10-"]
 
 
+def test_quality_is_measured_at_every_update_over_the_whole_time_of_an_interest():
+    mobile = asked(interest=Circle(2.0), refresh=Moved(9.0), lifetime=5 * SECOND)
+    events = [
+        *given("A@6s(1,0) A@15s(2,0) A@18s(-1,0) A@40s(4,0) A@4s(0,0)"),
+        *moved_to([(10, 0, 0), (20, 2, 0)]),
+    ]
+    (interest,) = timelines(mobile, events, WORLD)[0]
+    assert measured(mobile, interest, events, WORLD) == [Quality(1.0, 1.0), Quality(2 / 3, 2 / 3)]
+
+
 def test_with_threshold_1_every_update_switches():
     refresh = WhenQualityFalls(Quality(1.0, 1.0), SECOND)
     assert spans(asked(refresh=refresh), [(1, 0, 0), (2, 0, 0)]) == spans(
@@ -450,6 +461,21 @@ def test_areas_are_snapped_to_the_nearest_point_of_a_grid():
 def test_what_cannot_be_kept_is_refused(more, why):
     with pytest.raises(Refused, match=why):
         asked(**more)
+
+
+def test_orders_ask_for_more_or_less():
+    events = [*given("A@6s(0,0) A@8s(5,0) A@12s(1,0) A@16s(5,1)"), *moved_to(WEST_THEN_EAST)]
+    west_old, west_new, east = deliveries(asked(lifetime=5 * SECOND), events)
+
+    def kept(*told):
+        orders = ("arrival", "spatial", "spatio-temporal")
+        return [order for order in orders if keeps_order(asked(order=order), told)]
+
+    assert kept(west_old, west_new, east) == ["arrival", "spatial", "spatio-temporal"]
+    assert kept(west_new, west_old, east) == ["arrival", "spatial"]
+    assert kept(west_old, east, west_new) == ["arrival"]
+    of_another = replace(east, focal="g")
+    assert kept(of_another, west_old, west_new) == ["arrival", "spatial", "spatio-temporal"]
 
 
 # What waits for time: absences and windows.

@@ -15,8 +15,9 @@ from tests.reference.matches import TooLarge
 from tests.reference.mobile import Always, Circle, deliveries, found_in, timelines
 from tests.reference.mobile.additional_time import additional_time
 from tests.reference.mobile.areas import lies_in
-from tests.reference.mobile.deliveries import atoms_of, place_in_time
+from tests.reference.mobile.deliveries import atoms_of
 from tests.reference.mobile.knowing import found_among
+from tests.reference.mobile.measures import keeps_order, measured
 from tests.reference.mobile.quality import quality, quality_of, read_by
 from tests.reference.mobile.query import Quality
 from tests.reference.mobile.strategies import ANCHORED, FOCAL, PLAIN, mobile_queries, worlds_of_events
@@ -229,17 +230,13 @@ def test_what_is_new_is_told_once_and_nothing_is_left_out(query, events):
 def test_deliveries_have_ids_of_their_own_and_come_in_spatio_temporal_order(query, events):
     found = told(query, events)
     assert len({each.id for each in found}) == len(found)
-    for focal in {each.focal for each in found}:
-        mine = [(each.interest, *place_in_time(each)) for each in found if each.focal == focal]
-        assert mine == sorted(mine)
+    for order_asked in ("arrival", "spatial", "spatio-temporal"):
+        assert keeps_order(replace(query, order=order_asked), found)
 
 
 @given(mobile_queries(lifetime=0, order="temporal"), worlds_of_events())
 def test_with_lifetime_0_the_spatio_temporal_order_is_one_of_time(query, events):
-    found = told(query, events)
-    for focal in {each.focal for each in found}:
-        times = [each.known for each in found if each.focal == focal]
-        assert times == sorted(times)
+    assert keeps_order(query, told(query, events))
 
 
 @given(mobile_queries(FEATURES - ANCHORED, of="situations"), worlds_of_events())
@@ -309,6 +306,12 @@ def test_precision_and_recall_change_places_with_the_areas(true, used):
     assert one == Quality(other.recall, other.precision)
     assert 0.0 <= one.precision <= 1.0
     assert (one == Quality(1.0, 1.0)) == (true == used)
+
+
+@given(mobile_queries(refresh=Always()), worlds_of_events())
+def test_a_query_that_always_switches_has_quality_1_at_every_update(query, events):
+    for interest in interests_of(query, events):
+        assert measured(query, interest, events, WORLD) == [Quality(1.0, 1.0)]
 
 
 @given(mobile_queries(), worlds_of_events())

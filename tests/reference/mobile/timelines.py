@@ -33,13 +33,19 @@ class Interest:
 
 def timelines(query: MobileQuery, events: Sequence[Event], world: World) -> list[list[Interest]]:
     """The interests of every focal object, one list for each, in order."""
+    updates = location_updates(query, events, world)
+    keys = sorted(updates, key=lambda key: (str(type(key)), key))  # type: ignore[arg-type, return-value]
+    return [_interests(query, key, updates[key], events, world) for key in keys]
+
+
+def location_updates(query: MobileQuery, events: Sequence[Event], world: World) -> dict[Value, list[Event]]:
+    """Where each focal object was, one update at a time."""
     updates: dict[Value, list[Event]] = {}
     for event in sorted(events, key=order):
         key = _focal(query, event, world)
         if key is not None:
             updates.setdefault(key, []).append(event)
-    keys = sorted(updates, key=lambda key: (str(type(key)), key))  # type: ignore[operator, arg-type, return-value]
-    return [_interests(query, key, _one_a_time(updates[key]), events, world) for key in keys]
+    return {key: _one_a_time(found) for key, found in updates.items()}
 
 
 def _focal(query: MobileQuery, event: Event, world: World) -> Value:

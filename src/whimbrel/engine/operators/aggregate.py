@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -29,11 +28,10 @@ from whimbrel.graph.expressions import (
     format_expr,
     parts_of,
 )
-from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import Aggregate
 from whimbrel.graph.policies import Assign
 from whimbrel.graph.scope import scope
-from whimbrel.model.schema import TYPE_NAMES, Coordinates, Type
+from whimbrel.model.schema import TYPE_NAMES, Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
 
@@ -48,14 +46,6 @@ class ResultsFrame:
     named: dict[str, Column] = field(default_factory=dict)
     spread: bool = False
     """Whether aggregates are still to be computed, over the one partial result of each window."""
-
-    @property
-    def functions(self) -> Mapping[str, Function]:
-        return self.context.functions
-
-    @property
-    def coordinates(self) -> Coordinates | None:
-        return self.context.coordinates
 
     def __len__(self) -> int:
         return self.size
@@ -76,7 +66,7 @@ class ResultsFrame:
         assert isinstance(expr, Call)
         each = np.arange(self.size + 1)
         column = evaluate(expr.arguments[0], self)
-        return reduce(expr.function, column, Segments(each, each[:-1]), self.functions, expr)
+        return reduce(expr.function, column, Segments(each, each[:-1]), self.context.functions, expr)
 
 
 @dataclass(frozen=True, slots=True)

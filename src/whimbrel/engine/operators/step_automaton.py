@@ -7,6 +7,7 @@ passes: each test is a bit, and what opens a way is a formula over these bits.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -527,43 +528,45 @@ class Transition:
 
 
 def transitions(automaton: Automaton) -> list[list[Transition]]:
-    """Give for every state, by number, what can be done with an event there."""
+    """List for every state, by number, what can be done with an event there."""
     number = {id(state): place for place, state in enumerate(automaton.states)}
     final = {id(state): _reaches_final(state) for state in automaton.states}
-    found = []
-    for state in automaton.states:
-        listed: list[Transition] = []
-        stack = [(state, ALWAYS, frozenset({id(state)}))]
-        while stack:
-            current, so_far, seen = stack.pop()
-            for way in current.ways:
-                formula = all_of(so_far, way.formula)
-                if not formula:
-                    continue
-                if way.action is EdgeAction.GO_ON:
-                    if id(way.target) not in seen:
-                        stack.append((way.target, formula, seen | {id(way.target)}))
-                else:
-                    completes = final[id(way.target)] if way.action is EdgeAction.TAKE else NEVER
-                    listed.append(
-                        Transition(way.action, number[id(way.target)], current.step, formula, completes)
-                    )
-        found.append(listed)
-    return found
+    return [
+        [
+            Transition(
+                way.action,
+                number[id(way.target)],
+                step,
+                formula,
+                final[id(way.target)] if way.action is EdgeAction.TAKE else NEVER,
+            )
+            for step, way, formula in _ways_out(state)
+            if way.action is not EdgeAction.GO_ON
+        ]
+        for state in automaton.states
+    ]
 
 
 def _reaches_final(state: AutomatonState) -> Formula:
-    """Give when the machine goes on from `state` to the end without another event."""
-    found: list[Formula] = []
+    """Say when the machine goes on from a state to the end without another event."""
+    return any_of(
+        *(
+            formula
+            for _, way, formula in _ways_out(state)
+            if way.action is EdgeAction.GO_ON and way.target.kind is StateKind.FINAL
+        )
+    )
+
+
+def _ways_out(state: AutomatonState) -> Iterator[tuple[str, Edge, Formula]]:
+    """List the ways out of a state and of all that it goes on to: the step, the way, and what opens it."""
     stack = [(state, ALWAYS, frozenset({id(state)}))]
     while stack:
         current, so_far, seen = stack.pop()
         for way in current.ways:
             formula = all_of(so_far, way.formula)
-            if way.action is not EdgeAction.GO_ON or not formula or id(way.target) in seen:
+            if not formula:
                 continue
-            if way.target.kind is StateKind.FINAL:
-                found.append(formula)
-            else:
+            yield current.step, way, formula
+            if way.action is EdgeAction.GO_ON and id(way.target) not in seen:
                 stack.append((way.target, formula, seen | {id(way.target)}))
-    return any_of(*found) if found else NEVER
