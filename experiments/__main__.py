@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from experiments.published import write_figures
 from experiments.scenarios import SCENARIOS, find
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.errors import SimulationError
-from whimbrel.sim.report import write_report
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
         parameters = scenario.settings({})
         with ProgressBar(doing=("simulating", "writing")) as bar:
             results = scenario.run(parameters, bar)
-        write_report(scenario.name, parameters, results, options.out / scenario.name)
+        write_figures(scenario.name, parameters, results, options.out / scenario.name)
     print(f"written: {options.out}", file=sys.stderr)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from experiments.published import write_figures
 from experiments.scenarios import (
     comet,
     deployment,
@@ -31,6 +32,7 @@ __all__ = [
     "nursing_home",
     "radius",
     "simulate",
+    "write_figures",
 ]
 
 

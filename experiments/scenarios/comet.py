@@ -16,6 +16,7 @@ import numpy as np
 
 from experiments.networks import HIGH_S, deep_tree, skewed_tree
 from experiments.poisson import PushPullOutcome, poisson_events, run_plan
+from experiments.published import Published, PublishedPlot
 from experiments.push_pull_planners import of_sources, plan_all_push, plan_centralised_greedily
 from experiments.scenarios.registry import Progress, Value, scenario
 from whimbrel.errors import NoPlanError
@@ -26,7 +27,7 @@ from whimbrel.plan.pushpull.comet import best_of, convert, plan_comet, saving
 from whimbrel.plan.pushpull.composite import Composite
 from whimbrel.plan.pushpull.plan import PushPullPlan
 from whimbrel.plan.pushpull.tree import VirtualTrees, detection_tree
-from whimbrel.sim.results import Plot, Published, Results
+from whimbrel.sim.results import Results
 
 Planner = Callable[[Composite, Network], PushPullPlan]
 BASELINES: Mapping[str, Planner] = {
@@ -144,10 +145,14 @@ def _sweep(
     rows = _measured(parameters, progress, network, composite, planners)
     title = "by delay tolerance"
     plots = [
-        Plot("cost", f"Cost a minute {title}", "tolerance min", "cost/min", "planner", logarithmic=True),
+        PublishedPlot(
+            "cost", f"Cost a minute {title}", "tolerance min", "cost/min", "planner", logarithmic=True
+        ),
     ]
     if any(row["largest delay s"] is not None for row in rows):
-        plots.append(Plot("delay", f"Largest delay {title}", "tolerance min", "largest delay s", "planner"))
+        plots.append(
+            PublishedPlot("delay", f"Largest delay {title}", "tolerance min", "largest delay s", "planner")
+        )
     for base in BASELINES:
         if base in planners:
             paper = tuple(
@@ -155,7 +160,9 @@ def _sweep(
             )
             y = f"% below {base}"
             file = f"below-{base.replace(' ', '-')}"
-            plots.append(Plot(file, f"Saved against {base}", "tolerance min", y, "planner", published=paper))
+            plots.append(
+                PublishedPlot(file, f"Saved against {base}", "tolerance min", y, "planner", published=paper)
+            )
     return Results(rows, tuple(plots), _notes(rows, network, composite))
 
 
@@ -231,7 +238,9 @@ def run_order(parameters: Mapping[str, Any], progress: Progress) -> Results:
             for row in _measured(parameters, progress, *made, planners)
         ]
     title = "Cost a minute by delay tolerance"
-    return Results(rows, (Plot("cost", title, "tolerance min", "cost/min", "order", logarithmic=True),))
+    return Results(
+        rows, (PublishedPlot("cost", title, "tolerance min", "cost/min", "order", logarithmic=True),)
+    )
 
 
 @scenario("comet-skewed", "Comet's figure 8: junctions have one to three inputs", **_COMMON)
@@ -277,7 +286,7 @@ def run_depth(parameters: Mapping[str, Any], progress: Progress) -> Results:
         planners = {"comet": to_depth(depth), **others}
         found = _measured(parameters, lambda _done, _total: None, network, composite, planners)
         rows += [{"depth": depth, **row} for row in found]
-    return Results(rows, (Plot("cost", "Cost a minute by depth", "depth", "cost/min", "planner"),))
+    return Results(rows, (PublishedPlot("cost", "Cost a minute by depth", "depth", "cost/min", "planner"),))
 
 
 @scenario(
@@ -292,7 +301,9 @@ def run_phases(parameters: Mapping[str, Any], progress: Progress) -> Results:
     planners = {"one phase": first, "two phases": plan_comet, "whimbrel": plan_pushpull}
     rows = _measured(parameters, progress, *_regular(parameters), planners)
     title = "Cost a minute by delay tolerance"
-    return Results(rows, (Plot("cost", title, "tolerance min", "cost/min", "planner", logarithmic=True),))
+    return Results(
+        rows, (PublishedPlot("cost", title, "tolerance min", "cost/min", "planner", logarithmic=True),)
+    )
 
 
 @scenario(
@@ -321,7 +332,7 @@ def run_window(parameters: Mapping[str, Any], progress: Progress) -> Results:
                 row[f"least % below {base}"] = min(shares, default=None)
             rows.append(row)
     plots = tuple(
-        Plot(
+        PublishedPlot(
             f"below-{base.replace(' ', '-')}",
             f"Saved against {base}, mean over delay tolerances",
             "window s",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from experiments.migration_policies import POLICIES
+from experiments.published import Published, PublishedPlot
 from experiments.scenarios.driving import Hosts, Town
 from experiments.scenarios.registry import Progress, Value, scenario
 from experiments.workloads import Factors
@@ -24,7 +25,7 @@ from whimbrel.plan.migration import (
 from whimbrel.plan.migration.predictors import Predictors
 from whimbrel.plan.migration.replanning import Predict, replan_with_predictions
 from whimbrel.plan.workload import Delivery, Feed, Task, Workload
-from whimbrel.sim.results import Plot, Published, Results
+from whimbrel.sim.results import Results
 
 Way = Callable[[MigrationProblem], Hosts]
 """How hosts are chosen for every step."""
@@ -224,7 +225,7 @@ def _sizes(parameters: Mapping[str, Any], progress: Progress, x: str) -> Results
     return Results(
         [{"messages": None, **row} for row in rows],
         (
-            Plot(
+            PublishedPlot(
                 "bdp",
                 f"Byte seconds, as a share of static ({parameters['brokers']})",
                 x,
@@ -232,7 +233,7 @@ def _sizes(parameters: Mapping[str, Any], progress: Progress, x: str) -> Results
                 "line",
                 published=(AGAINST_STATIC,),
             ),
-            Plot(
+            PublishedPlot(
                 "greedy",
                 f"Saved against greedy ({parameters['brokers']})",
                 x,
@@ -240,7 +241,7 @@ def _sizes(parameters: Mapping[str, Any], progress: Progress, x: str) -> Results
                 "line",
                 published=AGAINST_GREEDY,
             ),
-            Plot(
+            PublishedPlot(
                 "messages",
                 "Messages per operator that coordinates its plan",
                 x,
@@ -275,7 +276,7 @@ def run_time_steps(parameters: Mapping[str, Any], progress: Progress) -> Results
     return Results(
         rows,
         (
-            Plot(
+            PublishedPlot(
                 "bdp",
                 "Byte seconds by the distance between time steps",
                 "step s",
@@ -330,7 +331,7 @@ def run_horizon(parameters: Mapping[str, Any], progress: Progress) -> Results:
     return Results(
         rows,
         (
-            Plot(
+            PublishedPlot(
                 "bdp",
                 "Byte seconds by the number of time steps ahead",
                 "steps",
@@ -419,7 +420,7 @@ def run_uncertainty(parameters: Mapping[str, Any], progress: Progress) -> Result
     return Results(
         rows,
         (
-            Plot(
+            PublishedPlot(
                 "bdp",
                 f"Byte seconds, as a share of greedy ({parameters['brokers']})",
                 "state",

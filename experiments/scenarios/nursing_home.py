@@ -12,6 +12,7 @@ import numpy as np
 
 from experiments.buildings import FLOORS, LEFT, PACKET_B, ROOMS, Site, nursing_home
 from experiments.figures import figures, traffic_figures
+from experiments.published import Published, PublishedPlot
 from experiments.scenarios.registry import Progress, scenario
 from experiments.workloads import compared, run_workload
 from whimbrel.plan.flow.baselines import centralised, hop_based, volume_based
@@ -22,7 +23,7 @@ from whimbrel.plan.network import Network
 from whimbrel.plan.routes import by_hops
 from whimbrel.plan.workload import Workload
 from whimbrel.sim.outcome import Outcome
-from whimbrel.sim.results import Plot, Published, Results
+from whimbrel.sim.results import Results
 from whimbrel.sim.settings import Settings
 
 Planner = Callable[[Workload, Network], dict[str, str]]
@@ -69,10 +70,10 @@ def run_nursing_home(parameters: Mapping[str, Any], progress: Progress) -> Resul
         row["times the least"] = row["measured B/s"] / least
     printed = tuple((name, TABLE_3[name]) for name in parameters["planners"] if name in TABLE_3)
     plots = (
-        Plot("flow", "Bytes a second, counted on every link", "planner", "measured B/s", kind="bar",
+        PublishedPlot("flow", "Bytes a second, counted on every link", "planner", "measured B/s", kind="bar",
              logarithmic=True),
-        Plot("packets", "Packets of 1,500 bytes in a second, counted on every link", "planner", "packets/s",
-             kind="bar", published=(Published("data packets", printed, f"{PAPER}, Table 3"),)),
+        PublishedPlot("packets", "Packets of 1,500 bytes in a second, counted on every link", "planner",
+             "packets/s", kind="bar", published=(Published("data packets", printed, f"{PAPER}, Table 3"),)),
     )  # fmt: skip
     return Results(rows, plots, {"overhead": overhead(home)})
 
@@ -132,7 +133,7 @@ def run_clips(parameters: Mapping[str, Any], progress: Progress) -> Results:
     holds = [
         row["left"] for row in rows if row["planner"] == "flow-based" and row["times less"] >= PRINTED_TIMES
     ]
-    plot = Plot(
+    plot = PublishedPlot(
         "times", "Times less than to the centre, by what is left of a video", "left", "times less",
         by="planner", logarithmic=True, x_logarithmic=True,
         published=(Published("times less", PRINTED_TIMES, f"{PAPER}, 6.3"),),
@@ -177,8 +178,8 @@ def run_loss(parameters: Mapping[str, Any], progress: Progress) -> Results:
             times = worst / each["lost"] if each["lost"] else None
             rows.append({"Mbit/s": mbit_s, "planner": name, **each, "times less": times})
     plots = (
-        Plot("lost", "Share of results that never come", "Mbit/s", "lost", by="planner"),
-        Plot("times", "Times less lost than by the centre", "Mbit/s", "times less", by="planner",
+        PublishedPlot("lost", "Share of results that never come", "Mbit/s", "lost", by="planner"),
+        PublishedPlot("times", "Times less lost than by the centre", "Mbit/s", "times less", by="planner",
              logarithmic=True, published=(Published("times less", 2.0, f"{PAPER}, abstract"),)),
     )  # fmt: skip
     return Results(rows, plots)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.buildings import logical_test
+from experiments.published import Published, PublishedPlot
 from experiments.scenarios.registry import Progress, scenario
 from whimbrel.plan.flow.baselines import hop_based
 from whimbrel.plan.flow.model import FlowAssignment, FlowModel
 from whimbrel.plan.flow.neighbourhood import plan_by_neighbourhoods
 from whimbrel.plan.flow.tabu import place_by_flow
-from whimbrel.sim.results import Plot, Published, Results
+from whimbrel.sim.results import Results
 
 TABLE_2: Mapping[int, tuple[float, ...]] = {
     100: (73_440, 41_280, 41_280, 41_280, 41_280, 41_280),
@@ -68,10 +69,10 @@ def run_radius(parameters: Mapping[str, Any], progress: Progress) -> Results:
         for every in shown
     )
     plots = (
-        Plot("volume", "Volume by radius, as a share of the best", "radius", "of the best", by="every",
-             published=published),
-        Plot("packets", "Packets about plans by radius", "radius", "packets", by="every"),
-        Plot("steps", "Steps until nothing changes, by radius", "radius", "steps", by="every"),
+        PublishedPlot("volume", "Volume by radius, as a share of the best", "radius", "of the best",
+             by="every", published=published),
+        PublishedPlot("packets", "Packets about plans by radius", "radius", "packets", by="every"),
+        PublishedPlot("steps", "Steps until nothing changes, by radius", "radius", "steps", by="every"),
     )  # fmt: skip
     return Results(rows, plots, {"volume after each step": series})
 

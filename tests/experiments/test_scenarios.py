@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from experiments.published import Published, PublishedPlot, write_figures
 from experiments.scenarios import SCENARIOS, simulate
 from experiments.workloads import against_costs, compared
 from whimbrel.cli.main import main
 from whimbrel.errors import SimulationError
 from whimbrel.sim.report import table, write_report
-from whimbrel.sim.results import Plot, Published, Results
+from whimbrel.sim.results import Plot, Results
 
 MIGCEP = {"graphs": 1, "seconds": 60.0, "vehicles": 60}
 SMALL = {
@@ -162,11 +163,11 @@ def test_estimates_stand_beside_what_was_measured():
 
 def test_what_a_paper_prints_is_drawn_and_written_beside_ours(tmp_path):
     rows = [{"way": "a", "share": 0.2}, {"way": "b", "share": 0.4}]
-    bars = Plot("bars", "Shares", "way", "share", kind="bar", published=(
+    bars = PublishedPlot("bars", "Shares", "way", "share", kind="bar", published=(
         Published("paper", (("a", 0.3), ("b", 0.5)), "Table 1"), Published("goal", 0.25, "Section 2"),
     ))  # fmt: skip
     plain = replace(bars, name="plain", published=())
-    write_report("test", {}, Results(rows, (bars, plain)), tmp_path)
+    write_figures("test", {}, Results(rows, (bars, plain)), tmp_path)
     published = json.loads((tmp_path / "results.json").read_text())["published"]
     assert [each["what"] for each in published] == ["paper", "goal"]
     assert published[0]["values"] == [["a", 0.3], ["b", 0.5]]

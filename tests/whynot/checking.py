@@ -9,7 +9,7 @@ from dataclasses import replace
 from tests.reference.data import Event, Item
 from tests.reference.expressions import Bound, Env, World, evaluate, read
 from tests.reference.matches import Combination, _in_order, fits, violates
-from tests.reference.reference import _run
+from tests.reference.reference import run_operator
 from tests.reference.streams import aggregated, bind, group_of, names_of
 
 from whimbrel.graph.expressions import Expr, conjuncts
@@ -32,7 +32,7 @@ class Checker:
         self.since, self.until = since, until
         self.streams: dict[str, list[Item]] = {}
         for operator in graph.operators:
-            self.streams[operator.name] = _run(operator, self.streams, events, graph, WORLD)
+            self.streams[operator.name] = run_operator(operator, self.streams, events, graph, WORLD)
 
     def check(self, explanation: Explanation) -> None:
         """Assert that everything the explanation says is true."""

@@ -212,16 +212,15 @@ def simulate(
 
 
 def _simulate_scenario(name: str, given: dict[str, str], out: Path | None, *, quiet: bool) -> None:
-    from whimbrel.sim.report import write_report
-
-    chosen = _scenarios().find(name)
+    scenarios = _scenarios()
+    chosen = scenarios.find(name)
     settings = chosen.settings(given)
     bar = ProgressBar(doing=("simulating", "writing"))
     with nullcontext() if quiet else bar:
         results = chosen.run(settings, bar)
     _tell(results, out, quiet=quiet)
     if out is not None:
-        _tell_files(write_report(name, settings, results, out), quiet=quiet)
+        _tell_files(scenarios.write_figures(name, settings, results, out), quiet=quiet)
 
 
 def _scenarios() -> Any:

@@ -6,6 +6,7 @@ Pictures are in `whimbrel.plan.picture`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -51,7 +52,29 @@ def words_of(plan: Plan) -> str:
         explainer.busiest(),
         [f"Note: {note}." for note in plan.notes],
     ]
+    return paragraphs(parts)
+
+
+def paragraphs(parts: Iterable[list[str]]) -> str:
+    """Put paragraphs, or tables, of lines one after the other; empty ones are left out."""
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+
+
+def table_of_links(traffic_b_s: Mapping[Link, float], heading: str = "traffic") -> list[str]:
+    """Lay out what links carry as the lines of a table."""
+    rows = [
+        [f"{link.a} - {link.b}", f"{in_bytes(load)}/s", share_of(load, room(link))]
+        for link, load in traffic_b_s.items()
+    ]
+    return aligned(["link", heading, "of its room"], rows)
+
+
+def links_data(traffic_b_s: Mapping[Link, float]) -> list[dict[str, Any]]:
+    """Return what links carry as plain data."""
+    return [
+        {"between": [link.a, link.b], "traffic_b_s": load, "room_b_s": finite(room(link))}
+        for link, load in traffic_b_s.items()
+    ]
 
 
 class _Reasons:
@@ -373,17 +396,13 @@ def tables_of(plan: Plan) -> str:
             plan.workload.deliveries, plan.costs.delays_s, plan.costs.bounds_s, strict=True
         )
     ]
-    links = [
-        [f"{link.a} - {link.b}", f"{in_bytes(load)}/s", share_of(load, room(link))]
-        for link, load in plan.costs.traffic_b_s.items()
-    ]
     tables = [
         tasks,
         aligned(["at", "do", "task", "from", "to", "stream", "bytes"], actions) if actions else [],
         aligned(["delivery", "to", "within", "when busy", "may take"], deliveries),
-        aligned(["link", most, "of its room"], links),
+        table_of_links(plan.costs.traffic_b_s, most),
     ]
-    return "\n\n".join("\n".join(table) for table in tables if table) + "\n"
+    return paragraphs(tables)
 
 
 def _table_of_hosts(plan: Plan) -> list[str]:
@@ -460,10 +479,7 @@ def _workload_data(workload: Workload, costs: Costs) -> dict[str, Any]:
                 workload.deliveries, costs.delays_s, costs.bounds_s, strict=True
             )
         ],
-        "links": [
-            {"between": [link.a, link.b], "traffic_b_s": load, "room_b_s": finite(room(link))}
-            for link, load in costs.traffic_b_s.items()
-        ],
+        "links": links_data(costs.traffic_b_s),
         "brokers": [
             {"name": name, "work": work, "storage_b": costs.storage_b[name]}
             for name, work in costs.work.items()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from itertools import cycle
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from whimbrel.errors import MissingDependency
-from whimbrel.sim.results import Plot, Published, Results
+from whimbrel.sim.results import Plot, Results
+
+Annotate = Callable[[Plot, Any, list[Any] | None], None]
+"""Draws more on the axes of a plot; bars stand at the places of these values."""
 
 
 def write_report(
@@ -18,12 +20,13 @@ def write_report(
     results: Results,
     out: Path,
     *,
-    plots: bool = True,
     drawn: Sequence[tuple[Plot, Sequence[Mapping[str, Any]]]] = (),
+    more: Mapping[str, Any] | None = None,
+    annotate: Annotate = lambda plot, axes, ticks: None,
 ) -> list[Path]:
-    """Write `results.json`, `table.txt` and one picture a plot into a folder; give the files.
+    """Write `results.json`, `table.txt` and one picture a plot into a folder; return the files.
 
-    `drawn` are plots of other rows than those of the results.
+    `drawn` are plots of other rows than those of the results, `more` is written beside them.
     """
     out.mkdir(parents=True, exist_ok=True)
     content = {
@@ -31,20 +34,13 @@ def write_report(
         "parameters": dict(parameters),
         "rows": results.rows,
         "notes": dict(results.notes),
-        "published": [
-            {"plot": plot.name, "what": each.what, "values": each.values, "where": each.where}
-            for plot in results.plots
-            for each in plot.published
-        ],
+        **(more or {}),
     }
     files = [out / "results.json", out / "table.txt"]
     files[0].write_text(json.dumps(content, indent=1, default=_plain) + "\n", encoding="utf-8")
     files[1].write_text(table(results.rows) + "\n", encoding="utf-8")
-    if plots:
-        files += [
-            _draw(plot, rows, out) for plot, rows in [*((p, results.rows) for p in results.plots), *drawn]
-        ]
-    return files
+    every = [*((plot, results.rows) for plot in results.plots), *drawn]
+    return files + [_draw(plot, rows, out, annotate) for plot, rows in every]
 
 
 def _plain(value: Any) -> Any:
@@ -84,7 +80,13 @@ def _text(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
+_ROOM = 60
+"""Characters that fit below the bars of a plot side by side."""
+_FEW = 8
+"""Up to so many lines have colours of their own, and a legend among them."""
+
+
+def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path, annotate: Annotate) -> Path:
     try:
         import matplotlib as mpl
     except ImportError as error:
@@ -93,11 +95,11 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    ticks: list[Any] | None = None
     groups = list(dict.fromkeys(row.get(plot.by) for row in rows)) if plot.by else [None]
     if len(groups) > _FEW:
         many: Any = mpl.colormaps["tab20"]
         axes.set_prop_cycle(color=many.colors)
+    ticks: list[Any] | None = None
     for number, group in enumerate(groups):
         chosen = [row for row in rows if plot.by is None or row.get(plot.by) == group]
         chosen = [row for row in chosen if row.get(plot.y) is not None]
@@ -105,16 +107,34 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
             continue
         x, y = [row[plot.x] for row in chosen], [row[plot.y] for row in chosen]
         if plot.kind == "bar":
-            width = 0.8 / len(groups)
-            axes.bar([place + number * width for place in range(len(x))], y, width, label=group)
             ticks = x
-            axes.set_xticks([place + 0.4 - width / 2 for place in range(len(x))], [str(each) for each in x])
-            if sum(len(str(each)) for each in x) > _ROOM:
-                axes.tick_params(axis="x", labelrotation=20)
+            _draw_bars(axes, x, y, group, number, len(groups))
         else:
             axes.plot(x, y, marker="o", markersize=4, label=group)
-    for each, style in zip(plot.published, cycle(_STYLES)):
-        _draw_published(axes, each, style, ticks)
+    annotate(plot, axes, ticks)
+    _set_axes(axes, plot)
+    if axes.get_legend_handles_labels()[0]:
+        # Many lines leave no room among them.
+        beside: dict[str, Any] = (
+            {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if len(groups) > _FEW else {}
+        )
+        axes.legend(title=plot.by, fontsize="small", **beside)
+    file = out / f"{plot.name}.png"
+    figure.savefig(file, dpi=120)
+    plt.close(figure)
+    return file
+
+
+def _draw_bars(axes: Any, x: list[Any], y: list[float], label: Any, number: int, groups: int) -> None:
+    """Draw the bars of one group beside those of the others."""
+    width = 0.8 / groups
+    axes.bar([place + number * width for place in range(len(x))], y, width, label=label)
+    axes.set_xticks([place + 0.4 - width / 2 for place in range(len(x))], [str(each) for each in x])
+    if sum(len(str(each)) for each in x) > _ROOM:
+        axes.tick_params(axis="x", labelrotation=20)
+
+
+def _set_axes(axes: Any, plot: Plot) -> None:
     axes.set(title=plot.title, xlabel=plot.x, ylabel=plot.y)
     if plot.logarithmic:
         axes.set_yscale("log")
@@ -122,32 +142,4 @@ def _draw(plot: Plot, rows: Sequence[Mapping[str, Any]], out: Path) -> Path:
         axes.set_ylim(bottom=0, top=max(axes.get_ylim()[1], 1.05 * axes.dataLim.y1))
     if plot.x_logarithmic:
         axes.set_xscale("log")
-    if plot.by or plot.published:
-        # Many lines leave no room among them.
-        beside: dict[str, Any] = (
-            {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if len(groups) > _FEW else {}
-        )
-        axes.legend(title=plot.by, fontsize="small", **beside)
     axes.grid(visible=True, alpha=0.3)
-    file = out / f"{plot.name}.png"
-    figure.savefig(file, dpi=120)
-    plt.close(figure)
-    return file
-
-
-_ROOM = 60
-"""Characters that fit below the bars of a plot side by side."""
-_STYLES = ("--", ":", "-.")
-_FEW = 8
-"""Up to so many lines have colours of their own, and a legend among them."""
-
-
-def _draw_published(axes: Any, published: Published, style: str, ticks: list[Any] | None) -> None:
-    """Draw what a paper prints in grey: a line across the plot, or its points; bars stand at places."""
-    label = f"{published.what} ({published.where})"
-    if isinstance(published.values, float | int):
-        axes.axhline(published.values, color="0.45", linestyle=style, label=label)
-        return
-    x = [ticks.index(x) if ticks else x for x, _ in published.values]
-    y = [y for _, y in published.values]
-    axes.plot(x, y, color="0.45", linestyle=" " if ticks else style, marker="D", markersize=5, label=label)

@@ -7,19 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """What a paper prints of the same experiment: drawn beside ours, in grey."""
-
-    what: str
-    """Named after the line of ours that it belongs to, where there is one."""
-    values: float | tuple[tuple[float | str, float], ...]
-    """One value for all of the plot, or (x, y) for each that is printed."""
-    where: str
-    """The paper, and the table, figure or section in it."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plot:
     """What is drawn of the rows: y over x, one line or bar for each value of `by`."""
 
@@ -32,7 +20,6 @@ class Plot:
     """line or bar."""
     logarithmic: bool = False
     x_logarithmic: bool = False
-    published: tuple[Published, ...] = ()
 
 
 @dataclass(frozen=True)

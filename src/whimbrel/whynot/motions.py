@@ -14,37 +14,25 @@ from whimbrel.graph.policies import Partitioning
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.whynot.asking import EngineView, EventGroups
 from whimbrel.whynot.explanation import Finding
+from whimbrel.whynot.findings import finding_of
 from whimbrel.whynot.words import METRES, many, value_text
 
 
 def explain_motion(op: Motion, view: EngineView, definition: str) -> Finding:
     """Say what was found of a motion, and how near its samples came."""
-    rows = view.rows_asked_for(op.name, op.partitioning)
     samples = view.rows_asked_for(op.input, op.partitioning)
     notes = [f"looked for: {motion_words(op)}", _read(view, op.input, samples, op.partitioning)]
     if op.regions and len(samples):
         notes.append(_nearness(op, view, samples))
-    return Finding(
-        definition,
-        op.name,
-        detections=len(rows),
-        examples=view.examples(op.name, rows),
-        notes=tuple(notes),
-    )
+    return finding_of(view, op.name, definition, op.partitioning, notes=notes)
 
 
 def explain_encounter(op: Encounter, view: EngineView, definition: str) -> Finding:
     """Say what was found of two movers, and what there was to be compared."""
     partitioning = Partitioning(op.keys)
-    rows = view.rows_asked_for(op.name, Partitioning())
     read = [_read(view, name, view.rows_asked_for(name, partitioning), partitioning) for name in op.inputs]
-    return Finding(
-        definition,
-        op.name,
-        detections=len(rows),
-        examples=view.examples(op.name, rows),
-        notes=(f"looked for: {encounter_words(op)}", *read),
-    )
+    notes = (f"looked for: {encounter_words(op)}", *read)
+    return finding_of(view, op.name, definition, Partitioning(), notes=notes)
 
 
 def _read(view: EngineView, stream: str, samples: Int64Array, partitioning: Partitioning) -> str:

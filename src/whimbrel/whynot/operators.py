@@ -1,15 +1,13 @@
 """One explanation for each kind of operator.
 
-An operator that is new needs a function here, registered for its class: it gets the operator, what the engine
-did (`EngineView`), the name of the definition and the case it is in, and gives a `Finding`.
+An operator that is new needs a function in `EXPLAINED`: it gets the operator, what the engine did
+(`EngineView`) and the name of the definition, and gives a `Finding`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import singledispatch
 
 import numpy as np
 
@@ -36,8 +34,8 @@ from whimbrel.whynot.asking import EngineView, EventGroups
 from whimbrel.whynot.conditions import holds, shortfall
 from whimbrel.whynot.events import seen
 from whimbrel.whynot.explanation import Finding, Miss
+from whimbrel.whynot.findings import finding_of
 from whimbrel.whynot.motions import explain_encounter, explain_motion
-from whimbrel.whynot.nothing import nothing_at_all
 from whimbrel.whynot.patterns import explain_match
 from whimbrel.whynot.repeats import explain_repeat
 from whimbrel.whynot.rule_checks import condition_reason
@@ -50,65 +48,26 @@ INNER = (JoinPattern, Repeat, Motion, Encounter, Change)
 """Operators that are worth a finding of their own where a definition has them inside."""
 
 
-@singledispatch
 def explain_operator(op: Operator, view: EngineView, definition: str, case: DeriveCase) -> Finding:
     """Explain what an operator found and missed; of one that is not known here, only what it found."""
-    rows = view.rows_asked_for(op.name, case.partitioning)
-    counts = [f"{many(len(view.stream(name).new), 'event')} of {name}" for name in op.inputs]
+    if isinstance(op, Source | Filter | Merge | Derive):
+        return explain_selection(op, view, definition, case)
+    explain = next((EXPLAINED[kind] for kind in type(op).__mro__ if kind in EXPLAINED), None)
+    if explain is not None:
+        return explain(op, view, definition)
     said = [f"looked for: {' and '.join(op.words())}"] if op.words() else []
-    return Finding(
-        definition,
-        op.name,
-        detections=len(rows),
-        examples=view.examples(op.name, rows),
-        notes=(*said, f"{type(op).__name__} is not explained further; it read {', '.join(counts)}"),
-    )
+    note = f"{type(op).__name__} is not explained further; it read {_counted(op, view)}"
+    return finding_of(view, op.name, definition, case.partitioning, notes=(*said, note))
 
 
-@explain_operator.register
-def _(op: JoinPattern, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
-    return explain_match(op, view, definition)
+def _counted(op: Operator, view: EngineView) -> str:
+    return ", ".join(f"{many(len(view.stream(name).new), 'event')} of {name}" for name in op.inputs)
 
 
-@explain_operator.register
-def _(op: StepPattern, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
-    return explain_sequence(op, view, definition)
-
-
-@explain_operator.register
-def _(op: Repeat, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
-    return explain_repeat(op, view, definition)
-
-
-@explain_operator.register
-def _(op: Motion, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
-    return explain_motion(op, view, definition)
-
-
-@explain_operator.register
-def _(op: Encounter, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
-    return explain_encounter(op, view, definition)
-
-
-@explain_operator.register
-def _(op: Aggregate, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
-    return explain_aggregate(op, view, definition)
-
-
-@explain_operator.register
-def _(op: Change, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
-    rows = view.rows_asked_for(op.name, op.partitioning)
+def explain_change(op: Change, view: EngineView, definition: str) -> Finding:
+    """Explain which events were changes, and what the others lacked."""
     misses = sorted(_unchanged(op, view, definition), key=lambda miss: miss.cost)
-    if not len(rows) and not misses:
-        misses = [nothing_at_all(view, definition, op.name, [(op.alias, op.input)])]
-    return Finding(
-        definition,
-        op.name,
-        detections=len(rows),
-        examples=view.examples(op.name, rows),
-        misses=tuple(misses[: view.limit]),
-        more=Counter(miss.reasons[0].kind for miss in misses[view.limit :]),
-    )
+    return finding_of(view, op.name, definition, op.partitioning, misses, begins_with=[(op.alias, op.input)])
 
 
 def _unchanged(op: Change, view: EngineView, definition: str) -> Iterator[Miss]:
@@ -138,25 +97,23 @@ def _unchanged(op: Change, view: EngineView, definition: str) -> Iterator[Miss]:
             yield Miss(definition, op.name, groups.values[key], events, reasons, cost)
 
 
-@explain_operator.register(Source)
-@explain_operator.register(Filter)
-@explain_operator.register(Merge)
-@explain_operator.register(Derive)
-def _(op: Source | Filter | Merge | Derive, view: EngineView, definition: str, case: DeriveCase) -> Finding:
-    return explain_selection(op, view, definition, case)
+def explain_custom(op: Custom, view: EngineView, definition: str) -> Finding:
+    """Say what an operator in Python had to go by."""
+    note = f"{op.function} is written in Python and explains itself; it read {_counted(op, view)}"
+    return finding_of(view, op.name, definition, op.partitioning, notes=(note,))
 
 
-@explain_operator.register
-def _(op: Custom, view: EngineView, definition: str, case: DeriveCase) -> Finding:  # noqa: ARG001
-    rows = view.rows_asked_for(op.name, op.partitioning)
-    counts = [f"{many(len(view.stream(name).new), 'event')} of {name}" for name in op.inputs]
-    return Finding(
-        definition,
-        op.name,
-        detections=len(rows),
-        examples=view.examples(op.name, rows),
-        notes=(f"{op.function} is written in Python and explains itself; it read {', '.join(counts)}",),
-    )
+EXPLAINED: Mapping[type, Callable[..., Finding]] = {
+    JoinPattern: explain_match,
+    StepPattern: explain_sequence,
+    Repeat: explain_repeat,
+    Motion: explain_motion,
+    Encounter: explain_encounter,
+    Aggregate: explain_aggregate,
+    Change: explain_change,
+    Custom: explain_custom,
+}
+"""What explains each kind of operator, besides those that select single events."""
 
 
 def explain_graph(view: EngineView) -> tuple[Finding, ...]:

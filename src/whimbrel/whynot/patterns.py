@@ -22,8 +22,9 @@ from whimbrel.whynot.asking import EngineView, EventGroups, SearchBudget, same_v
 from whimbrel.whynot.candidates import NO_INDICES, Binding, BoundEvent, CandidateGroup, CandidateSet
 from whimbrel.whynot.events import values
 from whimbrel.whynot.explanation import Finding, Miss, Reason
+from whimbrel.whynot.findings import finding_of
 from whimbrel.whynot.finishing import Finish
-from whimbrel.whynot.nothing import nothing_at_all, nothing_came
+from whimbrel.whynot.nothing import nothing_came
 from whimbrel.whynot.rule_checks import WEIGHTS, RuleCheck, RuleChecks
 from whimbrel.whynot.words import many
 
@@ -321,21 +322,19 @@ def explain_match(op: JoinPattern, view: EngineView, definition: str) -> Finding
     search = Search(op, view)
     drafts = sorted(search.drafts(), key=lambda draft: draft.cost)
     shown, rest = drafts[: view.limit], drafts[view.limit :]
-    rows = view.rows_asked_for(op.name, op.partitioning)
     notes = []
     misses = [search.miss(definition, draft) for draft in shown]
-    if not drafts and not len(rows) and not search.effort.is_spent:
-        parts = [(search.candidates.name(number), part.input) for number, part in enumerate(op.parts)]
-        misses = [nothing_at_all(view, definition, op.name, parts)]
+    parts = [(search.candidates.name(number), part.input) for number, part in enumerate(op.parts)]
     if search.effort.is_spent:
         tried = f"the search ended after {many(view.effort, 'step')}"
         notes.append(f"{tried}; not all events were tried: give a key or a time")
-    return Finding(
-        definition,
+    return finding_of(
+        view,
         op.name,
-        detections=len(rows),
-        examples=view.examples(op.name, rows),
-        misses=tuple(misses),
+        definition,
+        op.partitioning,
+        misses,
+        begins_with=() if search.effort.is_spent else parts,
         more=Counter(draft.kinds[0] for draft in rest),
-        notes=tuple(notes),
+        notes=notes,
     )

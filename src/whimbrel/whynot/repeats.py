@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from whimbrel.model.time import format_duration
 from whimbrel.whynot.asking import EngineView, EventGroups
 from whimbrel.whynot.events import Seen, seen
 from whimbrel.whynot.explanation import Finding, Miss, Reason
-from whimbrel.whynot.nothing import nothing_at_all
+from whimbrel.whynot.findings import finding_of
 from whimbrel.whynot.words import clock, many
 
 
@@ -104,14 +103,5 @@ class Stretches:
 def explain_repeat(op: Repeat, view: EngineView, definition: str) -> Finding:
     """Explain which stretches were found, and which were too short."""
     misses = sorted(Stretches(op, view).misses(definition), key=lambda miss: miss.cost)
-    rows = view.rows_asked_for(op.name, op.partitioning)
-    if not len(rows) and not misses:
-        misses = [nothing_at_all(view, definition, op.name, [(op.alias or op.input, op.input)])]
-    return Finding(
-        definition,
-        op.name,
-        detections=len(rows),
-        examples=view.examples(op.name, rows),
-        misses=tuple(misses[: view.limit]),
-        more=Counter(miss.reasons[0].kind for miss in misses[view.limit :]),
-    )
+    part = (op.alias or op.input, op.input)
+    return finding_of(view, op.name, definition, op.partitioning, misses, begins_with=[part])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ from whimbrel.whynot.candidates import CandidateStream, near_slots
 from whimbrel.whynot.conditions import holds, shortfall
 from whimbrel.whynot.events import seen
 from whimbrel.whynot.explanation import Finding, Miss
-from whimbrel.whynot.nothing import nothing_at_all
+from whimbrel.whynot.findings import finding_of
 from whimbrel.whynot.rule_checks import condition_reason
 
 
@@ -34,21 +33,13 @@ def explain_selection(
 ) -> Finding:
     """Explain which events were selected, and which nearly were."""
     name = case.alias or definition
-    rows = view.rows_asked_for(op.name, case.partitioning)
     found = sorted(_misses(op, view, case.partitioning), key=lambda item: item[0])
     shown, rest = found[: view.limit], found[view.limit :]
-    misses = tuple(
-        _miss(view, Origin(definition, op.name, name), case.partitioning, *item[1:]) for item in shown
-    )
-    if not len(rows) and not found:
-        misses = (nothing_at_all(view, definition, op.name, [(name, op.name)]),)
-    return Finding(
-        definition,
-        op.name,
-        detections=len(rows),
-        examples=view.examples(op.name, rows),
-        misses=misses,
-        more=Counter({"condition": len(rest)} if rest else {}),
+    origin = Origin(definition, op.name, name)
+    misses = [_miss(view, origin, case.partitioning, *item[1:]) for item in shown]
+    more = {"condition": len(rest)} if rest else {}
+    return finding_of(
+        view, op.name, definition, case.partitioning, misses, begins_with=[(name, op.name)], more=more
     )
 
 

@@ -6,7 +6,6 @@ event that begins the first of them and not the next was stopped there.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,7 +29,7 @@ from whimbrel.whynot.candidates import wider
 from whimbrel.whynot.conditions import holds, shortfall
 from whimbrel.whynot.events import Seen, seen, values
 from whimbrel.whynot.explanation import Finding, Miss, Reason
-from whimbrel.whynot.nothing import nothing_at_all
+from whimbrel.whynot.findings import finding_of
 from whimbrel.whynot.rule_checks import WEIGHTS, condition_reason
 from whimbrel.whynot.watching import beginning, is_negative
 from whimbrel.whynot.words import clock, many
@@ -372,20 +371,10 @@ def explain_sequence(op: StepPattern, view: EngineView, definition: str) -> Find
     walk = Walk(op, view)
     begun = walk.begun()
     misses = sorted((walk.miss(definition, each) for each in begun[:LOOKED_AT]), key=lambda miss: miss.cost)
-    rows = view.rows_asked_for(op.name, op.partitioning)
-    if not misses and not len(rows):
-        first = entries(op.steps)[0]
-        misses = walk.beginnings_missed(definition) or [
-            nothing_at_all(view, definition, op.name, [(first.name, first.test.input)])
-        ]
+    if not misses and not len(view.rows_asked_for(op.name, op.partitioning)):
+        misses = walk.beginnings_missed(definition)
+    first = entries(op.steps)[0]
     left = len(begun) - LOOKED_AT
     notes = (f"{many(left, 'other match')} in the making were not looked at",) if left > 0 else ()
-    return Finding(
-        definition,
-        op.name,
-        detections=len(rows),
-        examples=view.examples(op.name, rows),
-        misses=tuple(misses[: view.limit]),
-        more=Counter(miss.reasons[0].kind for miss in misses[view.limit :]),
-        notes=notes,
-    )
+    part = (first.name, first.test.input)
+    return finding_of(view, op.name, definition, op.partitioning, misses, begins_with=[part], notes=notes)

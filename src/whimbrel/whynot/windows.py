@@ -17,6 +17,7 @@ from whimbrel.whynot.asking import EngineView, group_of
 from whimbrel.whynot.conditions import holds, said, shortfall
 from whimbrel.whynot.events import first, seen, values
 from whimbrel.whynot.explanation import Finding, Miss, Reason
+from whimbrel.whynot.findings import finding_of
 from whimbrel.whynot.nothing import nothing_at_all
 from whimbrel.whynot.watching import count_in, windows_of
 from whimbrel.whynot.words import clock, many
@@ -113,22 +114,14 @@ def explain_aggregate(op: Aggregate, view: EngineView, definition: str) -> Findi
     """Explain which windows had a result, and which were refused."""
     windows = AllWindows(op, view)
     refused = windows.refused()
-    rows = view.rows_asked_for(op.name, op.partitioning)
     misses = [windows.miss(definition, each) for each in refused[: view.limit]]
     notes = []
     if not len(windows.rows):
         misses = [_no_window(op, view, definition)]
     if op.window.every is not None and op.window.kind == "temporal":
         notes += _still_open(op, view)
-    return Finding(
-        definition,
-        op.name,
-        detections=len(rows),
-        examples=view.examples(op.name, rows),
-        misses=tuple(misses),
-        more=Counter("empty" if each.empty else "having" for each in refused[view.limit :]),
-        notes=tuple(notes),
-    )
+    more = Counter("empty" if each.empty else "having" for each in refused[view.limit :])
+    return finding_of(view, op.name, definition, op.partitioning, misses, more=more, notes=notes)
 
 
 def _no_window(op: Aggregate, view: EngineView, definition: str) -> Miss:

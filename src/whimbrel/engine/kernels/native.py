@@ -28,7 +28,7 @@ def _compiled() -> Any:
 
 
 def address_of_related() -> int:
-    """Give where the code of `related` stands in this process."""
+    """Compile `related`, or load it, and tell where its code stands in this process."""
     return int(_compiled().address)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -340,56 +341,39 @@ def _cases(cases: tuple[t.CaseNode, ...]) -> list[PrintedClause]:
 
 
 def _case(case: t.CaseNode) -> list[PrintedClause]:
-    lines: list[PrintedClause] = []
-    indent = 2
-    if case.label is not None:
-        lines.append(_line(2, f"case {case.label}:", case.at))
-        indent = 4
-    if case.pre:
-        lines.append(_line(indent, "<pre>", case.detect.at))
-    lines.append(PrintedClause(indent, _started("detect", _detected(case.detect))))
-    if case.where is not None:
-        lines.append(PrintedClause(indent, _started("where", _condition(case.where))))
-    if case.assign:
-        lines.append(PrintedClause(indent, _started("assign", _assignments(case.assign))))
-    return lines + _ending(case, indent)
-
-
-def _ending(case: t.CaseNode, indent: int) -> list[PrintedClause]:
-    lines: list[PrintedClause] = []
+    indent = 2 if case.label is None else 4
+    lines = [] if case.label is None else [_line(2, f"case {case.label}:", case.at)]
+    lines += [_line(indent, "<pre>", case.detect.at)] if case.pre else []
+    clauses = [
+        ("detect", _detected(case.detect)),
+        ("where", _condition(case.where)),
+        ("assign", _assignments(case.assign)),
+    ]
+    lines += [PrintedClause(indent, _started(word, pieces)) for word, pieces in clauses if pieces]
     if case.post:
-        lines.append(PrintedClause(indent, (PrintedText("<post>", case.post[0].at),)))
-        lines.append(PrintedClause(indent, _started("where", _assignments(case.post))))
-    if case.having is not None:
-        lines.append(PrintedClause(indent, _started("having", _condition(case.having))))
-    if case.consuming:
-        pieces = tuple(PrintedText(item.name, item.at) for item in case.consuming)
-        lines.append(PrintedClause(indent, _started("consuming", _separated(pieces))))
-    if case.group_by:
-        pieces = tuple(PrintedText(_key(item), item.at) for item in case.group_by)
-        lines.append(PrintedClause(indent, _started("group by", _separated(pieces))))
+        lines.append(_line(indent, "<post>", case.post[0].at))
+    return lines + [PrintedClause(indent, _started(word, pieces)) for word, pieces in _ending(case) if pieces]
+
+
+def _ending(case: t.CaseNode) -> Iterator[tuple[str, tuple[PrintedText, ...]]]:
+    """Write the clauses behind the first assignments: each by its word, and what it says."""
+    yield "where", _assignments(case.post)
+    yield "having", _condition(case.having)
+    yield "consuming", _separated(PrintedText(item.name, item.at) for item in case.consuming)
+    yield "group by", _separated(PrintedText(_key(item), item.at) for item in case.group_by)
     if case.context is not None:
-        lines.append(_line(indent, f"context {case.context.name}", case.context.at))
-    return lines + _walk(case, indent)
-
-
-def _walk(case: t.CaseNode, indent: int) -> list[PrintedClause]:
-    """Write the clauses of a sequence of steps."""
-    lines: list[PrintedClause] = []
-    if case.among:
-        pieces = tuple(PrintedText(item.name, item.at) for item in case.among)
-        lines.append(PrintedClause(indent, _started("among", _separated(pieces))))
+        yield "context", (PrintedText(case.context.name, case.context.at),)
+    yield "among", _separated(PrintedText(item.name, item.at) for item in case.among)
     if case.skip is not None:
-        words = ["skip", case.skip.strategy, case.skip.step or "", "or fail" if case.skip.or_fail else ""]
-        lines.append(_line(indent, " ".join(word for word in words if word), case.skip.at))
+        words = (case.skip.strategy, case.skip.step, "or fail" if case.skip.or_fail else "")
+        yield "skip", (PrintedText(" ".join(word for word in words if word), case.skip.at),)
     if case.counting:
-        lines.append(_line(indent, "counting matches", case.at))
+        yield "counting", (PrintedText("matches", case.at),)
     if case.limit is not None:
         dropping = f" dropping {case.limit.drop}" if case.limit.drop else ""
-        lines.append(_line(indent, f"limit {case.limit.runs} runs{dropping}", case.limit.at))
+        yield "limit", (PrintedText(f"{case.limit.runs} runs{dropping}", case.limit.at),)
     if case.timing_out is not None:
-        lines.append(_line(indent, f"timing out as {case.timing_out.name}", case.timing_out.at))
-    return lines
+        yield "timing out as", (PrintedText(case.timing_out.name, case.timing_out.at),)
 
 
 def _started(word: str, pieces: tuple[PrintedText, ...]) -> tuple[PrintedText, ...]:
@@ -397,7 +381,9 @@ def _started(word: str, pieces: tuple[PrintedText, ...]) -> tuple[PrintedText, .
     return (PrintedText(f"{word} {first.text}", first.at), *pieces[1:])
 
 
-def _condition(node: t.Expression) -> tuple[PrintedText, ...]:
+def _condition(node: t.Expression | None) -> tuple[PrintedText, ...]:
+    if node is None:
+        return ()
     if not isinstance(node, t.Logic):
         return (PrintedText(print_expression(node), node.at),)
     level = _OR if node.operator == "or" else _AND
@@ -407,13 +393,12 @@ def _condition(node: t.Expression) -> tuple[PrintedText, ...]:
 
 
 def _assignments(items: tuple[t.Assignment, ...]) -> tuple[PrintedText, ...]:
-    return _separated(
-        tuple(PrintedText(f"{item.name} = {print_expression(item.value)}", item.at) for item in items)
-    )
+    return _separated(PrintedText(f"{item.name} = {print_expression(item.value)}", item.at) for item in items)
 
 
-def _separated(pieces: tuple[PrintedText, ...]) -> tuple[PrintedText, ...]:
-    return (*(PrintedText(f"{piece.text},", piece.at) for piece in pieces[:-1]), pieces[-1])
+def _separated(pieces: Iterable[PrintedText]) -> tuple[PrintedText, ...]:
+    listed = tuple(pieces)
+    return (*(PrintedText(f"{piece.text},", piece.at) for piece in listed[:-1]), *listed[-1:])
 
 
 def _key(item: t.GroupKey) -> str:

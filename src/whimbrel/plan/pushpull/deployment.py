@@ -20,7 +20,6 @@ from whimbrel.plan.formatting import (
     listed,
     percent,
     rate,
-    share_of,
 )
 from whimbrel.plan.network import Link, Network
 from whimbrel.plan.pushpull.composite import Composite
@@ -28,6 +27,7 @@ from whimbrel.plan.pushpull.multi_query import Hop, MultiQueryPlan
 from whimbrel.plan.pushpull.patterns import DeliveredComposites
 from whimbrel.plan.pushpull.plan import JunctionPlan, PushPullPlan, crossing
 from whimbrel.plan.pushpull.tree import Input, Junction
+from whimbrel.plan.rendering import links_data, paragraphs, table_of_links
 from whimbrel.plan.units import in_bytes, in_seconds
 from whimbrel.plan.workload import Workload
 
@@ -109,7 +109,7 @@ class PushPullDeployment:
             [f"{name} is left out: {why}." for name, why in self.plans.left_out.items()],
             [f"Note: {note}." for note in self.notes],
         ]
-        return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+        return paragraphs(parts)
 
     def _summary(self) -> str:
         mine = self.plans.cost_s
@@ -192,17 +192,13 @@ class PushPullDeployment:
              in_seconds(each.delivery.latency_s)]
             for each in self.wanted
         ]  # fmt: skip
-        links = [
-            [f"{link.a} - {link.b}", f"{in_bytes(load)}/s", share_of(load, room(link))]
-            for link, load in self.traffic_b_s.items()
-        ]
         tables = [
             aligned(["composite", "broker", "gets", "how", "on the way", "bytes"], inputs),
             aligned(["composite", "part", "at", "occurs", "size", ""], parts),
             aligned(["delivery", "to", "within", "at most"], deliveries),
-            aligned(["link", "traffic", "of its room"], links),
+            table_of_links(self.traffic_b_s),
         ]
-        return "\n\n".join("\n".join(each) for each in tables) + "\n"
+        return paragraphs(tables)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data; what has no limit is null."""
@@ -224,10 +220,7 @@ class PushPullDeployment:
                 | {"latency_s": finite(each.delivery.latency_s)}
                 for each in self.wanted
             ],
-            "links": [
-                {"between": [link.a, link.b], "traffic_b_s": load, "room_b_s": finite(room(link))}
-                for link, load in self.traffic_b_s.items()
-            ],
+            "links": links_data(self.traffic_b_s),
             "notes": list(self.notes),
         } | ({"left_out": dict(self.plans.left_out)} if self.plans.left_out else {})
 

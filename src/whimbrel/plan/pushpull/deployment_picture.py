@@ -5,7 +5,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from whimbrel.plan.picture import BEHIND, BUSY, INK, QUIET, SOURCE, WANTED, WIDEST, Spots, picture, spread
+from whimbrel.plan.picture import (
+    BUSY,
+    INK,
+    QUIET,
+    SOURCE,
+    WANTED,
+    WIDEST,
+    Spots,
+    draw_broker,
+    finish_map,
+    picture,
+    spread,
+)
 from whimbrel.plan.pushpull.deployment import InputFlow, hops, input_flows
 
 if TYPE_CHECKING:
@@ -36,16 +48,11 @@ def draw_deployment(plan: PushPullDeployment, path: str) -> None:
             style = "-" if link.contacts.share == 1 else (0, (4, 2))
             axes.plot([x0, x1], [y0, y1], color=QUIET, linewidth=0.8, linestyle=style, zorder=1)
         _draw_ways(axes, got, spots)
-        _draw_brokers(axes, plan, got, spots)
-        axes.set_axis_off()
-        axes.margins(0.2, 0.2)
-        axes.set_title(
-            f"{plan.network.name or 'plan'} ({plan.planner}): what is sent at once, and what is asked for",
-            color=INK,
-        )
-        for text, colour in (("sent at once", BUSY), ("asked for", PULLED), ("part", SOURCE)):
-            axes.plot([], [], marker="s", linestyle="", color=colour, label=text)
-        axes.legend(loc="upper left", frameon=False, fontsize=8)
+        texts = _said(plan, got)
+        for broker in plan.network.brokers:
+            draw_broker(axes, spots[broker.name], broker.name, texts.get(broker.name, [])[:7], 110)
+        title = f"{plan.network.name or 'plan'} ({plan.planner}): what is sent at once, and what is asked for"
+        finish_map(axes, title, (("sent at once", BUSY), ("asked for", PULLED), ("part", SOURCE)), (0.2, 0.2))
 
 
 def _draw_ways(axes: Any, got: list[InputFlow], spots: Spots) -> None:
@@ -68,22 +75,6 @@ def _draw_ways(axes: Any, got: list[InputFlow], spots: Spots) -> None:
             tail, head = ((x0 + (x1 - x0) * share, y0 + (y1 - y0) * share) for share in (0.5, 0.56))
             arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 0, "mutation_scale": 14 + 2 * width}
             axes.annotate("", head, xytext=tail, arrowprops=arrow, zorder=3)
-
-
-def _draw_brokers(axes: Any, plan: PushPullDeployment, got: list[InputFlow], spots: Spots) -> None:
-    said = _said(plan, got)
-    for broker in plan.network.brokers:
-        x, y = spots[broker.name]
-        axes.scatter([x], [y], s=110, color="white", edgecolor=INK, zorder=3)
-        axes.annotate(
-            broker.name, (x, y), xytext=(0, 9), textcoords="offset points", ha="center", va="bottom",
-            color=INK, fontweight="bold", zorder=5, bbox=BEHIND,
-        )  # fmt: skip
-        for line, (colour, text) in enumerate(said.get(broker.name, [])[:7]):
-            axes.annotate(
-                text, (x, y), xytext=(0, -9 - 10 * line), textcoords="offset points", ha="center", va="top",
-                fontsize=7.5, color=colour, zorder=5, bbox=BEHIND,
-            )  # fmt: skip
 
 
 def _said(plan: PushPullDeployment, got: list[InputFlow]) -> dict[str, list[tuple[str, str]]]:
