@@ -47,10 +47,6 @@ def cost_of(
     ----------
     plans
         The plan of each task; all of one horizon.
-    workload
-        What runs.
-    network
-        What it runs on.
     attachments
         Where movers really are.
     routes

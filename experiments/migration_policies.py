@@ -51,14 +51,6 @@ def plan_k_shortest(
 
     Parameters
     ----------
-    problem
-        What to plan.
-    task
-        The operator.
-    hosts
-        Where its neighbours are.
-    k
-        How many ways.
     deviation
         How far costs may deviate before the time graph is made anew, as a share.
     distribution

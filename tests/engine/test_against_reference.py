@@ -91,10 +91,6 @@ def test_an_alternative_over_different_streams_is_one_trigger():
     assert plain(whole(query.graph, events)) == plain(expected(query.graph, events))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="what waits for windows of the grid is known later than `reach` says: its events are forgotten",
-)
 def test_a_pattern_over_windows_remembers_their_events_until_it_is_known():
     query = compile_text("""
         define Jam over 10 s every 1 s detect A as a assign n = count(a) having n > 1

@@ -23,7 +23,7 @@ from whimbrel.graph.functions import Function
 from whimbrel.graph.operators import Graph, Operator, Source
 from whimbrel.graph.passes import PASSES, Pass, rewrite
 from whimbrel.graph.query import Query
-from whimbrel.graph.reach import reach
+from whimbrel.graph.reach import remembered
 from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.graph.scope import selection
 from whimbrel.graph.template import GraphTemplate
@@ -65,7 +65,7 @@ class Pipeline:
         for operator in self.graph.operators:
             if operator.name not in left_out:
                 self._deploy(operator)
-        self.reach = max((reach(self.graph, name) for name in self.graph.outputs), default=0)
+        self.reach = max((remembered(self.graph, name) for name in self.graph.outputs), default=0)
         self.outputs = [self.streams[name] for name in self.graph.outputs]
         self._passing = self._read_at_once()
         if observer is not None:
@@ -123,7 +123,8 @@ class Pipeline:
     @property
     def due(self) -> int:
         """When something happens even if no event comes."""
-        return min((runtime.due for runtime in self.runtimes.values()), default=END_OF_TIME)
+        runtimes = self.runtimes.values()
+        return min((min(runtime.due, runtime.held_until) for runtime in runtimes), default=END_OF_TIME)
 
     @property
     def dropped(self) -> int:

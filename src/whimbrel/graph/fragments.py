@@ -16,7 +16,7 @@ from whimbrel.graph.expressions import Binary, Expr
 from whimbrel.graph.operators import Custom, Derive, Filter, Graph, Operator, Source
 from whimbrel.graph.query import Query
 from whimbrel.graph.scope import selection
-from whimbrel.graph.wiring import readers
+from whimbrel.graph.wiring import below, readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,7 @@ def _last_filters(graph: Graph, above: dict[str, list[Operator]], name: str) -> 
 
 def _needed(graph: Graph) -> list[Operator]:
     """Give the operators that any output depends on, in order."""
-    names = set(graph.outputs)
-    for operator in reversed(graph.operators):
-        if operator.name in names:
-            names.update(operator.inputs)
+    names = below(graph, graph.outputs)
     for name in graph.outputs:
         if not isinstance(graph[name], Derive):
             raise QueryError(f"the output {name!r} is no definition, so that the query cannot be cut")

@@ -24,6 +24,35 @@ def reach(graph: Graph, name: str) -> int:
     return found[name]
 
 
+def remembered(graph: Graph, name: str) -> int:
+    """Tell for how long after its end an atomic event has to be kept for the results of stream `name`.
+
+    That is the reach of the stream, and how long an operator that correlates has to wait for its inputs.
+    """
+    reaches: dict[str, int] = {}
+    kept: dict[str, int] = {}
+    waits = waiting(graph)
+    for operator in graph.operators:
+        below = max((reaches[input] for input in operator.inputs), default=0)
+        reaches[operator.name] = below + operator.retention
+        own = 0 if operator.looks_at_each else reaches[operator.name] + waits[operator.name]
+        kept[operator.name] = max([own, *(kept[input] for input in operator.inputs)])
+    return kept[name]
+
+
+def waiting(graph: Graph) -> dict[str, int]:
+    """Tell of every operator how long after an event it can process it: until its slowest input is complete.
+
+    Rows of windows become known later than they end; what correlates them has to wait for that.
+    """
+    found: dict[str, int] = {}
+    late: dict[str, int] = {}
+    for operator in graph.operators:
+        found[operator.name] = max((late[input] for input in operator.inputs), default=0)
+        late[operator.name] = found[operator.name] + operator.known_after
+    return found
+
+
 def anchors(graph: Graph, operators: Mapping[str, type[CustomOperator]] | None = None) -> dict[str, str]:
     """Say of each operator that an output needs why its results depend on where the run began.
 

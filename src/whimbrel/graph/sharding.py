@@ -19,6 +19,7 @@ from whimbrel.graph.operators.source import SOURCE, key_of
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.policies import Key
 from whimbrel.graph.scope import only_part, scope, selection
+from whimbrel.graph.wiring import below
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,20 +181,11 @@ class KeyTracer:
 
     def why(self, outputs: Iterable[str]) -> str:
         """Say which operator keeps the events from being parted by keys."""
-        needed = _below(self.graph, outputs)
+        needed = below(self.graph, outputs)
         for operator in self.graph.operators:
             if operator.name in needed and self.of[operator.name] == frozenset():
                 return operator.why_together(operator.name.partition(".")[0])
         return "its patterns part their events by different keys"
-
-
-def _below(graph: Graph, outputs: Iterable[str], stop: Iterable[str] = ()) -> set[str]:
-    """Name what some operators need, themselves included; not what those of `stop` need."""
-    needed, ends = set(outputs), set(stop)
-    for operator in reversed(graph.operators):
-        if operator.name in needed - ends:
-            needed.update(operator.inputs)
-    return needed
 
 
 # -- by meetings ------------------------------------------------------------------------------------------
@@ -204,7 +196,7 @@ def _meetings(graph: Graph) -> ByMeetings | None:
     cut = _last_plain(graph)
     if not cut or set(cut) & set(graph.outputs):
         return None
-    above = _below(graph, graph.outputs, stop=cut)
+    above = below(graph, graph.outputs, stop=cut)
     if any(isinstance(graph[name], Source) for name in above):
         return None  # the rest also reads events that take part in no meeting
     common = KeyTracer(graph, frozenset(cut)).common(graph.outputs)
@@ -246,4 +238,4 @@ def among(graph: Graph, streams: Iterable[str], test: str, keys: Iterable[str]) 
 
 def _space(graph: Graph, name: str) -> SpatialReach | None:
     """Give the reach of a stream's rows in space; None if it has no bound."""
-    return graph[name].spatial_reach(lambda below: _space(graph, below))
+    return graph[name].spatial_reach(lambda input: _space(graph, input))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from whimbrel.graph.expressions import Attribute, Expr, PartRef, format_expr, transform
@@ -27,12 +27,18 @@ def fixed(graph: Graph) -> set[str]:
     return {*graph.outputs, *(name for operator in others for name in operator.inputs)}
 
 
+def below(graph: Graph, names: Iterable[str], stop: Iterable[str] = ()) -> set[str]:
+    """Name what some operators need, themselves included; not what those of `stop` need."""
+    needed, ends = set(names), set(stop)
+    for operator in reversed(graph.operators):
+        if operator.name in needed and operator.name not in ends:
+            needed.update(operator.inputs)
+    return needed
+
+
 def sources_below(graph: Graph, name: str) -> list[Source]:
     """Give the sources that a stream is made from, in the order of the graph."""
-    needed = {name}
-    for operator in reversed(graph.operators):
-        if operator.name in needed:
-            needed.update(operator.inputs)
+    needed = below(graph, (name,))
     return [each for each in graph.operators if isinstance(each, Source) and each.name in needed]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from os import PathLike
@@ -15,7 +15,7 @@ from whimbrel.errors import DataError, MissingDependency
 from whimbrel.io.files import read_events
 from whimbrel.io.map import map_snippet, write_map
 from whimbrel.model.batch import COORDINATES_KEY, Normaliser
-from whimbrel.model.frames import EventPaths, EventTable, arrow_table, batches
+from whimbrel.model.frames import EventPaths, EventTable, are_files, arrow_table, batches, listed_paths
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, EventSchema
 
@@ -193,8 +193,6 @@ def positions(
 
 
 def _batches(events: Any, reading: Reading, schemas: Mapping[str, EventSchema]) -> Iterator[pa.RecordBatch]:
-    if isinstance(events, str | PathLike):
-        return iter(read_events([events], columns=(), schemas=schemas, reading=reading))
-    if isinstance(events, Sequence) and events and all(isinstance(item, str | PathLike) for item in events):
-        return iter(read_events(list(events), columns=(), schemas=schemas, reading=reading))
+    if are_files(events):
+        return iter(read_events(listed_paths(events), columns=(), schemas=schemas, reading=reading))
     return batches(events)

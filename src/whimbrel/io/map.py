@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib import resources
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 
 from whimbrel.errors import DataError
 
@@ -41,46 +41,32 @@ _STREET_M = 7.0
 """How wide a line of the background is drawn that gives no `width`."""
 
 
-def write_map(
-    path: str | PathLike[str],
-    *,
-    detections: pa.Table,
-    events: pa.Table | None = None,
-    roads: Mapping[str, Any] | None = None,
-    coordinates: str = "plane",
-    title: str = "Whimbrel",
-    max_points: int = MAX_POINTS,
-) -> Path:
+class PageSettings(TypedDict, total=False):
+    """What a map shows; all but the detections may be left out."""
+
+    detections: Required[pa.Table]
+    """What `whimbrel.detect` returns: `type`, `start`, `end`, `geometry` (WKB), `events` and attributes."""
+    events: pa.Table | None
+    """The events they were found in: `time` (or `start` and `end`), `source`, and `x` and `y`, `lon` and
+    `lat`, or `geometry`. Without them the map shows detections alone."""
+    roads: Mapping[str, Any] | None
+    """A GeoJSON feature collection in the same coordinates, drawn below. Lines may have the properties
+    `width` (metres, both directions) and `lanes` (a direction), areas `kind` ("water" or "green")."""
+    coordinates: str
+    """"plane" (metres) or "lonlat" (degrees)."""
+    title: str
+    max_points: int
+    """With more positions than this, every object keeps every n-th one, and the page says so."""
+
+
+def write_map(path: str | PathLike[str], **settings: Unpack[PageSettings]) -> Path:
     """Write the map of detections, and of the objects they are about, to an HTML file.
 
-    Parameters
-    ----------
-    path
-        The file to write; folders on the way are made.
-    detections
-        What `whimbrel.detect` returns: `type`, `start`, `end`, `geometry` (WKB), `events` and attributes.
-    events
-        The events they were found in: `time` (or `start` and `end`), `source`, and `x` and `y`, `lon` and
-        `lat`, or `geometry`. Without them the map shows detections alone.
-    roads
-        A GeoJSON feature collection in the same coordinates, drawn below. Lines may have the properties
-        `width` (metres, both directions) and `lanes` (a direction), areas `kind` ("water" or "green").
-    coordinates
-        "plane" (metres) or "lonlat" (degrees).
-    max_points
-        With more positions than this, every object keeps every n-th one, and the page says so.
+    Folders on the way are made.
     """
-    page = map_html(
-        detections=detections,
-        events=events,
-        roads=roads,
-        coordinates=coordinates,
-        title=title,
-        max_points=max_points,
-    )
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page, encoding="utf-8")
+    target.write_text(map_html(**settings), encoding="utf-8")
     return target
 
 
@@ -100,25 +86,9 @@ def map_html(
     return before.replace("{{title}}", html.escape(title)) + _script_safe_json(data) + after
 
 
-def map_snippet(
-    *,
-    detections: pa.Table,
-    events: pa.Table | None = None,
-    roads: Mapping[str, Any] | None = None,
-    coordinates: str = "plane",
-    title: str = "Whimbrel",
-    max_points: int = MAX_POINTS,
-    height: int = 560,
-) -> str:
+def map_snippet(*, height: int = 560, **settings: Unpack[PageSettings]) -> str:
     """Make the map as a frame for a notebook, as `_repr_html_` returns it."""
-    page = map_html(
-        detections=detections,
-        events=events,
-        roads=roads,
-        coordinates=coordinates,
-        title=title,
-        max_points=max_points,
-    )
+    page, title = map_html(**settings), settings.get("title", "Whimbrel")
     return (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" title="{html.escape(title)}" '
         f'style="width:100%;height:{height}px;border:1px solid #8884;border-radius:8px"></iframe>'

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whimbrel.engine.bounded import normalised_batches
 from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.session import Session
 from whimbrel.engine.total_order import with_ids
 from whimbrel.errors import DataError
 from whimbrel.graph.query import Query
-from whimbrel.io.files import read_events
-from whimbrel.model.frames import batches
+from whimbrel.io.rejected import RejectedWriter
+from whimbrel.model.frames import EventPaths, EventTable
+from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.plan.network import EventSource
 
@@ -38,7 +39,13 @@ class Recording:
     """Why rows are no events, and how many."""
 
 
-def normalised(query: Query, events: Any, **settings: Any) -> Recording:
+def normalised(
+    query: Query,
+    events: EventTable | EventPaths,
+    *,
+    coordinates: Coordinates | str | None = None,
+    **how: Unpack[ReadSettings],
+) -> Recording:
     """Bring all events into the common form.
 
     Parameters
@@ -46,11 +53,11 @@ def normalised(query: Query, events: Any, **settings: Any) -> Recording:
     events
         As for `whimbrel.detect`: paths, Arrow, pandas, polars or a list of dicts. Events without ids get the
         ones that `whimbrel.detect` would make for them.
-    settings
-        `coordinates` and how events are read (`columns`, `time_unit`, ...), as for a session.
+    how
+        How events are read (`columns`, `time_unit`, ...), as for a session.
     """
-    session = Session(query, lateness=None, **settings)
-    parts = list(_parts(session, events))
+    session = Session(query, lateness=None, coordinates=coordinates, **how)
+    parts = list(normalised_batches(session, events, RejectedWriter()))
     if not parts or not sum(part.num_rows for part in parts):
         raise DataError("there are no events to run the query on")
     whole = pa.concat_tables([pa.Table.from_batches([part]) for part in parts], promote_options="permissive")
@@ -68,18 +75,6 @@ def normalised(query: Query, events: Any, **settings: Any) -> Recording:
         counts.rejected,
         dict(counts.reasons),
     )
-
-
-def _parts(session: Session, events: Any) -> Iterator[pa.RecordBatch]:
-    is_paths = isinstance(events, Sequence) and all(isinstance(each, str | os.PathLike) for each in events)
-    if not is_paths or not len(events):
-        for batch in batches(events, rows=1_000_000):
-            yield session.normalise(batch).events
-        return
-    for piece in read_events(list(events), schemas=session.schemas, reading=session.reading).pieces():
-        if piece.rejected is not None and piece.rejected.num_rows:
-            session.ingest.count_rejected(piece.rejected)
-        yield session.normalise(piece.batch).events
 
 
 def _with_ids(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -23,6 +23,7 @@ from whimbrel.graph.custom import CustomOperator
 from whimbrel.graph.expressions import Expr, format_expr
 from whimbrel.graph.operators import Graph, Operator
 from whimbrel.graph.policies import Partitioning
+from whimbrel.graph.reach import waiting
 from whimbrel.model.time import END_OF_TIME
 
 Op = TypeVar("Op", bound=Operator)
@@ -84,6 +85,11 @@ class RunningOperator(SavedState, ABC, Generic[Op]):
         return END_OF_TIME
 
     @property
+    def held_until(self) -> int:
+        """When events that are held back can be processed, even if no other event comes."""
+        return END_OF_TIME
+
+    @property
     def dropped(self) -> int:
         """How many matches in the making it gave up, having too many of them."""
         return 0
@@ -122,6 +128,13 @@ class CorrelatingOperator(RunningOperator[Op]):
         partitioning = self.parted_by(op)
         self.arrivals = OrderedInputs(self.context, self.inputs, partitioning)
         self.keys = KeyCodes(partitioning.keys)
+        self.waiting = waiting(setup.graph).get(op.name, 0)
+
+    @property
+    def held_until(self) -> int:
+        """When the first event that is held back can be processed: its inputs are complete by then."""
+        held = self.arrivals.held
+        return int(held.end[0]) + self.waiting if len(held) else END_OF_TIME
 
     @classmethod
     def parted_by(cls, op: Op) -> Partitioning:

@@ -102,6 +102,11 @@ class Aggregate(Operator):
         return self.window.within
 
     @property
+    def known_after(self) -> int:
+        # A result ends with its last event, and is known when the window has passed.
+        return self.window.length if self.window.kind == "temporal" and self.window.every is not None else 0
+
+    @property
     def anchor(self) -> str | None:
         counts = self.window.kind == "counting" and self.window.every is not None
         return f"counts events in steps of {self.window.every}, from the first on" if counts else None

@@ -105,6 +105,8 @@ class Operator(ABC):
     """Whether a part of what it makes may stand for many events."""
     looks_at_each: ClassVar[bool] = False
     """Whether it looks at each event alone and hands it on: nothing is compared, remembered or prevented."""
+    is_bounded: ClassVar[bool] = False
+    """Whether all that it finds follows from what lies within its retention, wherever a run began."""
     hands_on_groups: ClassVar[bool] = False
     """Whether its rows belong to the groups of what it reads."""
     depends_on_fields: ClassVar[bool] = True
@@ -202,13 +204,19 @@ class Operator(ABC):
         return 0
 
     @property
+    def known_after(self) -> int:
+        """How much later than its end a result may become known (microseconds), with inputs in time."""
+        return 0
+
+    @property
     def anchor(self) -> str | None:
         """Why what it finds depends on where the run began; None if it does not: it is *bounded*.
 
         A bounded operator that starts empty at t - `retention` finds from t on what it would have found had
         it always run. What `anchor` says completes the sentence "the operator ...".
         """
-        return None
+        free = self.looks_at_each or self.is_bounded
+        return None if free else "does not say that a run may begin anywhere"
 
     @property
     def ignores_ties(self) -> bool:

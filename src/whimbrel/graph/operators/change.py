@@ -34,6 +34,7 @@ class Change(Operator):
 
     word: ClassVar[str] = "change"
     is_composite: ClassVar[bool] = True
+    is_bounded: ClassVar[bool] = True
     may_be_merged: ClassVar[bool] = True
 
     input: str = field(metadata=stream())

@@ -42,6 +42,10 @@ class Custom(Operator):
         return 2 * self.policy.restriction.length
 
     @property
+    def known_after(self) -> int:
+        return self.policy.restriction.length
+
+    @property
     def anchor(self) -> str | None:
         return "is written in Python, and does not say that a run may begin anywhere"
 

@@ -37,6 +37,7 @@ class Repeat(Operator):
     word: ClassVar[str] = "repeat"
     is_composite: ClassVar[bool] = True
     repeats: ClassVar[bool] = True
+    is_bounded: ClassVar[bool] = True
     may_be_merged: ClassVar[bool] = True
 
     input: str = field(metadata=stream())

@@ -242,6 +242,7 @@ class TimedOut(Operator):
 
     word: ClassVar[str] = "timedout"
     is_composite: ClassVar[bool] = True
+    is_bounded: ClassVar[bool] = True
     hands_on_groups: ClassVar[bool] = True
     depends_on_fields: ClassVar[bool] = False
     may_be_relinked: ClassVar[bool] = False

@@ -316,8 +316,6 @@ def coordinate(
 
     Parameters
     ----------
-    problem
-        What to plan.
     hosts
         The plans to begin with, for instance to stay.
     pick

@@ -60,16 +60,10 @@ def plan_jointly(
 
     Parameters
     ----------
-    problem
-        What to plan.
     hosts
         Where the other tasks are; all tasks may be in the block.
-    block
-        The tasks to plan.
     brokers
         Positions to look at, if not all.
-    most
-        How much work to take on.
 
     Raises
     ------

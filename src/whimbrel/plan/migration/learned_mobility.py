@@ -78,10 +78,6 @@ class LearnedMoves:
 
         Parameters
         ----------
-        route
-            The numbers of the brokers.
-        horizon
-            The time steps; the first is now.
         before, since_s
             The broker before the present one, and since when the mover has been at the present one.
         """
@@ -126,10 +122,6 @@ class LearnedMoves:
 
         Parameters
         ----------
-        name
-            The mover.
-        horizon
-            The time steps.
         at, before
             The broker that it is attached to, and the one before.
         since_s
@@ -141,8 +133,6 @@ class LearnedMoves:
         phases
             In how many phases later stays are passed, one after the other: with one, a mover may leave as
             soon as it comes; with many, all stay for the mean.
-        bytes_s
-            What the mover sends.
         """
         stayed = max(0.0, horizon.start_s - (horizon.start_s if since_s is None else since_s))
         pairs = self._reached((before, at), horizon, least_probability, most)

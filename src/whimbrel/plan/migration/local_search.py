@@ -31,8 +31,6 @@ def plan_migrations(
 
     Parameters
     ----------
-    problem
-        What to plan.
     pairs
         Plan neighbours together, too.
     restarts

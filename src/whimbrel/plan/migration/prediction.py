@@ -37,20 +37,12 @@ def dead_reckoning(
 
     Parameters
     ----------
-    name
-        The mover.
-    horizon
-        The time steps.
     recent
         The last reports: (time in seconds, x, y); one report means that it stands still.
-    leaves
-        The areas.
     error_m
         The standard deviation of a report.
     error_m_s
         How much it grows each second.
-    bytes_s
-        What the mover sends.
     at
         The leaf broker that it is attached to, if that is known: its report may lie next to a border, or even
         beyond it, but it is within that area.
@@ -100,10 +92,6 @@ def navigation(
 
     Parameters
     ----------
-    name
-        The mover.
-    horizon
-        The time steps.
     route
         The numbers of the brokers on the route, the present one first.
     enters_s
@@ -111,8 +99,6 @@ def navigation(
     spread
         The standard deviation of a time, as a share of how far it lies ahead; or, for each broker of the
         route, in seconds.
-    bytes_s
-        What the mover sends.
     """
     times, enters = horizon.times_s, np.asarray(enters_s, float)[1:]
     if isinstance(spread, float | int):

@@ -57,10 +57,6 @@ class MigrationProblem:
     ----------
     network
         Brokers and links; ways are those of the smallest delay.
-    workload
-        Feeds, tasks, deliveries.
-    horizon
-        The time steps.
     attachments
         Plans of the movers that send or receive, by name (`attach`, or an uncertain plan).
     start
@@ -312,10 +308,6 @@ class MigrationProblem:
 
         Parameters
         ----------
-        task
-            The operator.
-        hosts
-            Where its neighbours are.
         room
             Where and when there are resources for it; from the other tasks in `hosts`, if nothing is said.
         missing

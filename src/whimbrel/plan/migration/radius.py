@@ -19,8 +19,6 @@ def brokers_within(network: Network, present: Iterable[int], range_m: float) -> 
 
     Parameters
     ----------
-    network
-        Brokers with areas and parents.
     present
         Numbers of the brokers that host the operator and its neighbours now.
     range_m

@@ -85,12 +85,6 @@ def choose_course(
 
     Parameters
     ----------
-    plan
-        The uncertain plan of a task.
-    problem
-        What is known now.
-    hosts
-        Where its neighbours are.
     most
         How many courses to compare, the most probable ones.
     """

@@ -20,17 +20,7 @@ from whimbrel.plan.migration.uncertain import Course, UncertainPlan, from_course
 
 
 def plan_adaptively(problem: MigrationProblem, task: str, hosts: Hosts) -> UncertainPlan:
-    """Plan a task that will follow what it sees; the course for where the mover is expected most.
-
-    Parameters
-    ----------
-    problem
-        What to plan, with uncertain plans of movers.
-    task
-        The operator.
-    hosts
-        Where its neighbours are.
-    """
+    """Plan a task that will follow what it sees; the course for where the mover is expected most."""
     followed = _followed(problem, task)
     allowed = problem.may_host(task)
     within_a_step = problem.spans(task)[np.ix_(allowed, allowed)].max(initial=1) <= 1

@@ -20,12 +20,6 @@ def plan_naively(problem: MigrationProblem, task: str, hosts: Hosts, most: int =
 
     Parameters
     ----------
-    problem
-        What to plan, with uncertain plans of movers.
-    task
-        The operator.
-    hosts
-        Where its neighbours are.
     most
         At most so many combinations: the most probable ones where they are nearly all there is, else some
         that stand for all.

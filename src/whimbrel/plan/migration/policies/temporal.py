@@ -22,12 +22,6 @@ def plan_with_shifts(
 
     Parameters
     ----------
-    problem
-        What to plan, with uncertain plans of movers.
-    task
-        The operator.
-    hosts
-        Where its neighbours are.
     before, after
         How many steps a migration may be earlier or later: [t_i - t_s, t_i + t_e].
     """
