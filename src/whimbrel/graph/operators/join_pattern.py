@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.costs import SAME_KEY, Observed, passing
 from whimbrel.graph.expressions import Attribute, Expr, format_expr
-from whimbrel.graph.links import MEMBERS, Link, stream
+from whimbrel.graph.links import MEMBERS, StreamLink, stream
 from whimbrel.graph.operators.base import ChangeConditions, Operator, SpatialReach
 from whimbrel.graph.operators.join_distances import pattern_reach
 from whimbrel.graph.operators.join_policy import orders_left, policy_of_pattern, window_names
@@ -99,7 +99,7 @@ class JoinPattern(Operator):
             columns.want_read(link.stream, link.alias, read, self.partitioning)
 
     @property
-    def constituents(self) -> tuple[Link, ...]:
+    def constituents(self) -> tuple[StreamLink, ...]:
         return self.members
 
     @property
