@@ -330,9 +330,8 @@ def test_a_query_that_is_added_and_removed_knows_the_updates_between_but_looks_b
 def test_late_updates_are_set_aside_and_those_that_come_again_count_once():
     first, late, last = moved_to([(10, 0, 0), (10.5, 50, 0), (20, 5, 0)])
     accidents = given("A@12s(0,0) A@22s(5,0)")
-    admitted = admit(
-        [[first], [last, first], [late], accidents[1:], [last], accidents[:1]], lateness_us=9 * SECOND
-    )
+    batches = [[first], [last, first], [late], accidents[:1], [last], accidents[1:]]
+    admitted = admit(batches, lateness_us=9 * SECOND)
     assert admitted.late == [late]
     assert admitted.duplicate == [first, last]
     in_order = sorted([first, last, *accidents], key=order)

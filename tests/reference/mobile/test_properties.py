@@ -21,7 +21,7 @@ from tests.reference.mobile.measures import keeps_order, measured
 from tests.reference.mobile.quality import quality_of, read_by
 from tests.reference.mobile.query import Quality
 from tests.reference.mobile.strategies import ANCHORED, FOCAL, PLAIN, mobile_queries, worlds_of_events
-from tests.reference.strategies import FEATURES
+from tests.reference.strategies import FEATURES, event_lists, graphs
 from tests.reference.tables import event_table
 
 from whimbrel.model.schema import Coordinates
@@ -52,6 +52,17 @@ def interests_of(query, events):
 
 def ids(found):
     return sorted(each.id for each in found)
+
+
+@given(graphs(max_definitions=3), event_lists(), st.integers(0, 9 * SECOND))
+def test_what_is_known_by_a_watermark_depends_on_the_events_up_to_it_alone(graph, events, watermark):
+    seen = [event for event in events if event.end <= watermark]
+    try:
+        known = [found_among(graph, chosen, WORLD) for chosen in (events, seen)]
+    except TooLarge:
+        reject()
+    one, other = (ids(each for each in found if each.known <= watermark) for found in known)
+    assert one == other
 
 
 @given(mobile_queries(), worlds_of_events())
