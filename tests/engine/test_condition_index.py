@@ -74,7 +74,8 @@ def table(rows: list[dict], first: int) -> pa.Table:
 
 
 def query(number: int, condition: str) -> wb.Query:
-    return wb.compile(f"coordinates plane define Q{number} detect {'AB'[number % 2]}({condition})")
+    kind = ("A", "B", "*")[number % 3]
+    return wb.compile(f"coordinates plane define Q{number} detect {kind}({condition}) as e")
 
 
 def found(detections: pa.Table) -> list[tuple[str, list[str]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.engine.test_relay import rows
+from tests.engine.test_fragment_session import rows
 from tests.sim.test_query_run import QUERY, cars, line
 
 from experiments.query_run import QuerySettings, run_query

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.test_relay import rows
+from tests.engine.test_fragment_session import rows
 from tests.reference.strategies import event_lists, graphs
 from tests.reference.tables import event_table
 from tests.sim.test_query_run import HOSTS, networks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.test_relay import rows
+from tests.engine.test_fragment_session import rows
 from tests.reference.strategies import event_lists, graphs
 from tests.reference.tables import event_table
 

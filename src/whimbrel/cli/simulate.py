@@ -283,15 +283,29 @@ def _simulate_plan(
         show_warnings(query, str(own.query))
     plan = read_any(str(own.plan), query, read_network(str(own.network)))
     settings = conditions.settings(plan.network, places=not isinstance(plan, PushPullDeployment))
-    reading = {"coordinates": own.coordinates, **own.reading}
     bar = ProgressBar(doing=("simulating", "writing"))
     found: PlacementOutcome | PushPullOutcome
     with nullcontext() if quiet else bar:
         if isinstance(plan, PushPullDeployment):
-            found = run_push_pull(query, events, plan, settings=settings, progress=bar, **reading)
+            found = run_push_pull(
+                query,
+                events,
+                plan,
+                settings=settings,
+                progress=bar,
+                coordinates=own.coordinates,
+                **own.reading,
+            )
         else:
             found = run_placement(
-                query, events, plan, settings=settings, weighs=conditions.weigh, progress=bar, **reading
+                query,
+                events,
+                plan,
+                settings=settings,
+                weighs=conditions.weigh,
+                progress=bar,
+                coordinates=own.coordinates,
+                **own.reading,
             )
         results = compare(found)
     _tell(results, out, quiet=quiet)

@@ -111,7 +111,7 @@ def _read(data: bytes) -> pa.RecordBatch:
         return reader.read_next_batch()
 
 
-def carry(stream: OperatorStream, rows: Int64Array, context: ExecutionContext) -> DerivedBatch:
+def derived_batch(stream: OperatorStream, rows: Int64Array, context: ExecutionContext) -> DerivedBatch:
     """Make some rows of a definition's stream ready to travel."""
     lineage = stream.store.lineage(rows)
     refs, places = different(lineage.refs)
@@ -159,13 +159,13 @@ def has_brought_along(store: RowStore) -> bool:
     return any(OWN_TIMES[1] in chunk.columns for chunk in store.chunks)
 
 
-def bring_along(store: RowStore, carried: DerivedBatch) -> Lineage:
+def bring_along(store: RowStore, derived: DerivedBatch) -> Lineage:
     """Put the atomic events below derived ones into the store of atomic events; give the lineage there."""
-    lineage = carried.lineage
+    lineage = derived.lineage
     used, places = different(lineage.refs)
     until = np.zeros(len(used), np.int64)
-    np.maximum.at(until, places, np.repeat(carried.end, np.diff(lineage.offsets)))
-    atoms = carried.atoms.take(pa.array(used))
+    np.maximum.at(until, places, np.repeat(derived.end, np.diff(lineage.offsets)))
+    atoms = derived.atoms.take(pa.array(used))
     columns: dict[Expr, Column] = {}
     for name in atoms.schema.names:
         if name not in ("start", "end"):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.derived_batch import DerivedBatch, carry
+from whimbrel.engine.derived_batch import DerivedBatch, derived_batch
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.operators.receive import ReceiveOperator
 from whimbrel.engine.pipeline import Pipeline
@@ -28,7 +28,7 @@ class FragmentOutput:
 
     detections: pa.Table
     """Events of the definitions that the whole query reports."""
-    carried: dict[str, list[DerivedBatch]] = field(default_factory=dict)
+    derived: dict[str, list[DerivedBatch]] = field(default_factory=dict)
     """Events of definitions that other fragments read."""
     complete: dict[str, int] = field(default_factory=dict)
     """Up to which time all events of each definition have been given."""
@@ -44,45 +44,42 @@ class FragmentSession(Observer):
     # It has to tell how far it is even where it has nothing to do.
     steps_always: ClassVar = True
 
-    def __init__(
-        self, piece: Fragment, *, coordinates: Coordinates | str | None = None, carries: bool = True
-    ) -> None:
-        self.piece = piece
+    def __init__(self, fragment: Fragment, *, coordinates: Coordinates | str | None = None) -> None:
+        self.fragment = fragment
         self.late_derived = 0
-        self._carries = carries
-        self._carried: dict[str, list[DerivedBatch]] = {}
+        self._derived: dict[str, list[DerivedBatch]] = {}
         self.session = Session(lateness=None, coordinates=coordinates, observer=self)
-        self.session.add(piece.query, name=piece.name)
+        self.session.add(fragment.query, name=fragment.name)
         self.session.ingest.expect_each_once()
 
     def take(
         self,
         events: Iterable[pa.RecordBatch],
-        carried: Mapping[str, Iterable[DerivedBatch]],
+        derived: Mapping[str, Iterable[DerivedBatch]],
         watermark: int,
     ) -> FragmentOutput:
         """Take in events in the common form and events of definitions; give what that completes."""
-        self._carried = {}
+        self._derived = {}
         for batch in events:
             self.session.accept(batch)
-        for name, several in carried.items():
+        for name, several in derived.items():
             for each in several:
                 self._receiver(name).accept(self._in_time(each))
         found = self.session.advance(watermark)
-        detections = together([found], self.session.coordinates, self.piece.query.attributes)
+        detections = together([found], self.session.coordinates, self.fragment.query.attributes)
         complete = {stream.name: stream.watermark for stream in self._pipeline.outputs}
-        return FragmentOutput(detections, self._carried, complete)
+        return FragmentOutput(detections, self._derived, complete)
 
     def _receiver(self, name: str) -> ReceiveOperator:
         found = self._pipeline.runtimes.get(name)
         if not isinstance(found, ReceiveOperator):
-            raise QueryError(f"the piece {self.piece.name!r} does not take events of {name!r}")
+            raise QueryError(f"the fragment {self.fragment.name!r} does not take events of {name!r}")
         return found
 
-    def _in_time(self, carried: DerivedBatch) -> DerivedBatch:
-        late = carried.end <= self.session.watermark
+    def _in_time(self, derived: DerivedBatch) -> DerivedBatch:
+        late = derived.end <= self.session.watermark
         self.late_derived += int(late.sum())
-        return carried.taken(np.flatnonzero(~late)) if late.any() else carried
+        return derived.taken(np.flatnonzero(~late)) if late.any() else derived
 
     # -- what it observes ----------------------------------------------------------------------------------
 
@@ -91,7 +88,6 @@ class FragmentSession(Observer):
         self._pipeline = pipeline
 
     def report(self, stream: OperatorStream, rows: Int64Array, pipeline: Pipeline) -> pa.Table | None:
-        """Carry new events on; report them only if the whole query does."""
-        if self._carries:
-            self._carried.setdefault(stream.name, []).append(carry(stream, rows, pipeline.context))
-        return super().report(stream, rows, pipeline) if stream.name in self.piece.reports else None
+        """Keep new events for other fragments; report them only if the whole query does."""
+        self._derived.setdefault(stream.name, []).append(derived_batch(stream, rows, pipeline.context))
+        return super().report(stream, rows, pipeline) if stream.name in self.fragment.reports else None

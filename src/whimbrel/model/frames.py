@@ -68,6 +68,8 @@ def batches(data: Any, *, rows: int = 262_144) -> Iterator[pa.RecordBatch]:
         yield from _slices([data], rows)
     elif isinstance(data, pa.Table):
         yield from _of_table(data, rows)
+    elif isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
+        yield from _of_dicts(data, rows)
     elif isinstance(data, pa.RecordBatchReader):
         yield from _of_reader(data, rows)
     elif _is_of(data, "geopandas", "GeoDataFrame"):
@@ -143,12 +145,15 @@ def _of_dicts(data: Sequence[dict[str, Any]], rows: int) -> Iterator[pa.RecordBa
     if not data:
         return  # no rows, no columns: nothing to check
     names = dict.fromkeys(itertools.chain.from_iterable(data))
-    columns = {}
+    columns = []
     for name in names:
         if not isinstance(name, str):
             raise DataError(f"a row has the key {name!r}; keys must be texts")
-        columns[name] = _values([row.get(name) for row in data], name)
-    yield from _of_table(pa.table(columns), rows)
+        columns.append(_values([row.get(name) for row in data], name))
+    if any(isinstance(column, pa.ChunkedArray) for column in columns):  # too many texts for one array
+        yield from _of_table(pa.table(columns, list(names)), rows)
+    else:
+        yield from _slices([pa.RecordBatch.from_arrays(columns, list(names))], rows)
 
 
 def _values(values: list[Any], name: str) -> pa.Array | pa.ChunkedArray:

@@ -28,7 +28,6 @@ from whimbrel.graph.operators import (
     Derive,
     Filter,
     Graph,
-    JoinPattern,
     Merge,
     Operator,
     Source,
@@ -405,8 +404,8 @@ class _Cutter:
                 return EVENT_B + _schema_size(operator.schema)
             case Filter() | Merge():
                 return max(sizes)
-            case JoinPattern():
-                return sum(self.size(part.input) for part in operator.parts)
+            case _ if operator.constituents:
+                return sum(self.size(member.stream) for member in operator.constituents)
             case Derive():
                 named = [len(case.assign) for case in operator.cases]
                 return EVENT_B + VALUE_B * max(named, default=0) if any(named) else max(sizes)

@@ -12,6 +12,10 @@ import numpy as np
 from whimbrel.errors import NetworkError
 
 Action = Callable[[], None]
+Progress = Callable[[int, int | None], None]
+"""Called with the number of steps that are done and of those that there are."""
+_STEPS = 50
+"""How often a run tells how far it is."""
 
 
 class Clock:
@@ -60,6 +64,13 @@ class Clock:
         if math.isfinite(until_s):
             self.now = max(self.now, until_s)
         return self.done - before
+
+    def run_in_steps(self, until_s: float, progress: Progress) -> None:
+        """Run everything, and tell how far it is while time passes up to a time."""
+        for done in range(1, _STEPS + 1):
+            self.run(until_s * done / _STEPS)
+            progress(done, _STEPS + 1)
+        self.run()
 
     def generator(self, name: str) -> np.random.Generator:
         """Return random numbers for one purpose: they do not change with what others draw."""

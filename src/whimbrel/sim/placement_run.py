@@ -7,9 +7,9 @@ consumers read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Unpack
 
 import pyarrow as pa
 
@@ -19,6 +19,9 @@ from whimbrel.graph.fragments import Fragment, cut
 from whimbrel.graph.operators import Derive, Filter, Graph, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
+from whimbrel.model.frames import EventPaths, EventTable
+from whimbrel.model.reading import ReadSettings
+from whimbrel.model.schema import Coordinates
 from whimbrel.plan.areas import attachments
 from whimbrel.plan.cost import Costs, evaluate
 from whimbrel.plan.demand import graph_to_plan
@@ -26,6 +29,7 @@ from whimbrel.plan.network import Consumer
 from whimbrel.plan.network_calculus import Sending
 from whimbrel.plan.plan import Plan
 from whimbrel.plan.workload import Task as PlannedTask
+from whimbrel.sim.clock import Progress
 from whimbrel.sim.outcome import Outcome, PlanOutcome
 from whimbrel.sim.receivers import Receiver
 from whimbrel.sim.recordings import Recording, normalised, sender_numbers
@@ -35,8 +39,6 @@ from whimbrel.sim.single_process import one_process
 from whimbrel.sim.tasks import RunningTask
 from whimbrel.sim.work import EngineWork, SelectWork, Work
 from whimbrel.sim.world import World
-
-Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +52,14 @@ class PlacementOutcome(PlanOutcome):
 
 def run_placement(
     query: Query | Compilable,
-    events: Any,
+    events: EventTable | EventPaths,
     plan: Plan,
     *,
     settings: Settings = Settings(header_b=0.0),  # noqa: B008 (frozen)
     weighs: bool = False,
     progress: Progress = lambda done, total: None,
-    **reading: Any,
+    coordinates: Coordinates | str | None = None,
+    **reading: Unpack[ReadSettings],
 ) -> PlacementOutcome:
     """Run a query on recorded events as a plan says.
 
@@ -71,9 +74,9 @@ def run_placement(
         Whether packets are as large as Arrow makes them, with what detections were made of, and what a task
         that moves remembers as large as its snapshot; else both are as large as the plan says.
     progress
-        Called with the seconds that have passed and those that there are.
+        Called with the steps that are done and those that there are.
     reading
-        `coordinates` and how events are read (`columns`, `time_unit`, ...), as for `whimbrel.run`.
+        How events are read (`columns`, `time_unit`, ...), as for `whimbrel.run`.
 
     Raises
     ------
@@ -81,7 +84,7 @@ def run_placement(
         If the plan was made for another query or network.
     """
     deployment = _Deployment(compiled(query), plan)
-    recording = normalised(deployment.query, events, **reading)
+    recording = normalised(deployment.query, events, coordinates=coordinates, **reading)
     how = replace(settings, weight=plan.objective.weight)
     world = World(plan.network, how)
     deployment.add_tasks(world, recording, weighs=weighs)
@@ -92,10 +95,7 @@ def run_placement(
     for feed in feeds:
         feed.start()
     seconds = (recording.until_us - recording.since_us) / 1e6
-    for done in range(1, _STEPS + 1):
-        world.clock.run(seconds * done / _STEPS)
-        progress(done, _STEPS + 1)
-    world.clock.run()
+    world.clock.run_in_steps(seconds, progress)
     expected = deployment.single_process(recording)
     outcome = outcome_of(world, receivers, recording)
     sending = Sending(settings.header_b, settings.heartbeat_s)
@@ -108,10 +108,6 @@ def run_placement(
         costs=evaluate(plan.workload, plan.network, plan.hosts, plan.objective, sending=sending),
         rejected=recording.reasons,
     )
-
-
-_STEPS = 50
-"""How often a run tells how far it is."""
 
 
 class _Deployment:

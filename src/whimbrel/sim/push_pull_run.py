@@ -8,9 +8,9 @@ come; a detection is known when its last event is there, and all that might have
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,15 @@ from whimbrel.engine.row_filter import rows_passing_filter
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
+from whimbrel.model.frames import EventPaths, EventTable
+from whimbrel.model.reading import ReadSettings
+from whimbrel.model.schema import Coordinates
 from whimbrel.plan.demand import graph_to_plan
 from whimbrel.plan.pushpull.deployment import PushPullDeployment
 from whimbrel.plan.pushpull.patterns import DeliveredComposites, EventOrigin
 from whimbrel.plan.pushpull.plan import PushPullPlan
 from whimbrel.plan.pushpull.tree import is_negated, leaves_of
+from whimbrel.sim.clock import Progress
 from whimbrel.sim.outcome import Floats, Outcome, PlanOutcome
 from whimbrel.sim.pushpull.matching import Atom, PartialMatch
 from whimbrel.sim.pushpull.nodes import AFTER_ALL_S
@@ -31,8 +35,6 @@ from whimbrel.sim.pushpull.run import PlanRun, run_plans
 from whimbrel.sim.recordings import Recording, normalised, sender_numbers
 from whimbrel.sim.settings import Settings
 from whimbrel.sim.single_process import one_process
-
-Progress = Callable[[int, int | None], None]
 
 HALF_A_TICK_S = 5e-7
 """Windows are longer by this, so that two events whose times differ by just a window, in microseconds, are
@@ -52,12 +54,13 @@ class PushPullOutcome(PlanOutcome):
 
 def run_push_pull(
     query: Query | Compilable,
-    events: Any,
+    events: EventTable | EventPaths,
     deployment: PushPullDeployment,
     *,
     settings: Settings = Settings(interval_s=60.0),  # noqa: B008 (frozen)
     progress: Progress = lambda done, total: None,
-    **reading: Any,
+    coordinates: Coordinates | str | None = None,
+    **reading: Unpack[ReadSettings],
 ) -> PushPullOutcome:
     """Run a query on recorded events as a plan that pushes and pulls says.
 
@@ -69,10 +72,10 @@ def run_push_pull(
     progress
         Called with the steps that are done and those that there are.
     reading
-        `coordinates` and how events are read (`columns`, `time_unit`, ...), as for `whimbrel.run`.
+        How events are read (`columns`, `time_unit`, ...), as for `whimbrel.run`.
     """
     wanted = _restricted(compiled(query), deployment)
-    recording = normalised(wanted, events, **reading)
+    recording = normalised(wanted, events, coordinates=coordinates, **reading)
     atoms = _LeafEvents(wanted, deployment, recording).by_leaf()
     plans = {name: _plan(plan) for name, plan in deployment.plans.plans.items()}
     runs = run_plans(plans, deployment.network, atoms, settings=settings, progress=progress)

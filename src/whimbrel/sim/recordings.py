@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ from whimbrel.engine.total_order import with_ids
 from whimbrel.errors import DataError
 from whimbrel.graph.query import Query
 from whimbrel.io.rejected import RejectedWriter
+from whimbrel.model.frames import EventPaths, EventTable
+from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.plan.network import EventSource
 
@@ -37,7 +39,13 @@ class Recording:
     """Why rows are no events, and how many."""
 
 
-def normalised(query: Query, events: Any, **settings: Any) -> Recording:
+def normalised(
+    query: Query,
+    events: EventTable | EventPaths,
+    *,
+    coordinates: Coordinates | str | None = None,
+    **how: Unpack[ReadSettings],
+) -> Recording:
     """Bring all events into the common form.
 
     Parameters
@@ -45,10 +53,10 @@ def normalised(query: Query, events: Any, **settings: Any) -> Recording:
     events
         As for `whimbrel.detect`: paths, Arrow, pandas, polars or a list of dicts. Events without ids get the
         ones that `whimbrel.detect` would make for them.
-    settings
-        `coordinates` and how events are read (`columns`, `time_unit`, ...), as for a session.
+    how
+        How events are read (`columns`, `time_unit`, ...), as for a session.
     """
-    session = Session(query, lateness=None, **settings)
+    session = Session(query, lateness=None, coordinates=coordinates, **how)
     parts = list(normalised_batches(session, events, RejectedWriter()))
     if not parts or not sum(part.num_rows for part in parts):
         raise DataError("there are no events to run the query on")

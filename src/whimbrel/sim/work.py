@@ -113,7 +113,7 @@ class EngineWork:
             return []
         events, carried = self._due(complete)
         given = self.fragment.take(events, carried, complete)
-        return list(self._outputs(given.detections, given.carried, given.complete))
+        return list(self._outputs(given.detections, given.derived, given.complete))
 
     def _due(self, complete: int) -> tuple[list[pa.RecordBatch], dict[str, list[DerivedBatch]]]:
         """Part with what the time has reached; each event once, whichever streams brought it."""

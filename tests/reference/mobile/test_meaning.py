@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 import shapely
-from tests.reference import Event
+from tests.reference import Event, admit
 from tests.reference.building import absent, attr, is_, query, sequence, together
-from tests.reference.data import hull
+from tests.reference.data import hull, order
 from tests.reference.expressions import World
 from tests.reference.functions import Round
 from tests.reference.mobile import (
@@ -327,6 +327,28 @@ def test_a_query_that_is_added_and_removed_knows_the_updates_between_but_looks_b
     assert told(mobile, "A@2s(0,0) A@14s(0,0) A@15s(0,0)", moves) == ["1h a1", "1l a2"]
 
 
+def test_late_updates_are_set_aside_and_those_that_come_again_count_once():
+    first, late, last = moved_to([(10, 0, 0), (10.5, 50, 0), (20, 5, 0)])
+    accidents = given("A@12s(0,0) A@22s(5,0)")
+    batches = [[first], [last, first], [late], accidents[:1], [last], accidents[1:]]
+    admitted = admit(batches, lateness_us=9 * SECOND)
+    assert admitted.late == [late]
+    assert admitted.duplicate == [first, last]
+    in_order = sorted([first, last, *accidents], key=order)
+    assert [each.id for each in deliveries(asked(), admitted.processed)] == [
+        each.id for each in deliveries(asked(), in_order)
+    ]
+
+
+def test_an_object_that_jumps_has_a_new_interest_where_it_lands():
+    mobile = asked(lifetime=30 * SECOND, refresh=Moved(1.0))
+    assert told(mobile, "A@5s(900,0) A@12s(0,0) A@21s(900,0)", [(10, 0, 0), (20, 900, 0)]) == [
+        "1l a2",
+        "2h a1",
+        "2l a3",
+    ]
+
+
 # Initialization points (Lemma 1).
 
 
@@ -469,7 +491,7 @@ def test_orders_ask_for_more_or_less():
 
     def kept(*told):
         orders = ("arrival", "spatial", "spatio-temporal")
-        return [order for order in orders if keeps_order(asked(order=order), told)]
+        return [name for name in orders if keeps_order(asked(order=name), told)]
 
     assert kept(west_old, west_new, east) == ["arrival", "spatial", "spatio-temporal"]
     assert kept(west_new, west_old, east) == ["arrival", "spatial"]

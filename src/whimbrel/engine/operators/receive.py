@@ -31,38 +31,38 @@ class ReceiveOperator(RunningOperator[Derive]):
     @property
     def due(self) -> int:
         """When the first of the waiting events may be used."""
-        return min((int(carried.end.min()) for carried in self.waiting), default=END_OF_TIME)
+        return min((int(derived.end.min()) for derived in self.waiting), default=END_OF_TIME)
 
-    def accept(self, carried: DerivedBatch) -> None:
+    def accept(self, derived: DerivedBatch) -> None:
         """Take events in."""
-        if len(carried):
-            self.waiting.append(carried)
-            self.stream.keeps_order = carried.in_order
+        if len(derived):
+            self.waiting.append(derived)
+            self.stream.keeps_order = derived.in_order
 
     def step(self) -> None:
         """Pass on the events that the watermark has reached."""
         self.stream.watermark = self.context.atoms.watermark
         made, waiting = [], []
-        for carried in self.waiting:
-            is_ready = carried.end <= self.stream.watermark
+        for derived in self.waiting:
+            is_ready = derived.end <= self.stream.watermark
             if is_ready.any():
-                made.append(self._append(carried.taken(np.flatnonzero(is_ready))))
+                made.append(self._append(derived.taken(np.flatnonzero(is_ready))))
             if not is_ready.all():
-                waiting.append(carried.taken(np.flatnonzero(~is_ready)))
+                waiting.append(derived.taken(np.flatnonzero(~is_ready)))
         self.waiting = waiting
         self.stream.new = np.concatenate(made) if made else NO_ROWS
 
-    def _append(self, carried: DerivedBatch) -> np.ndarray:
-        lineage = bring_along(self.context.atoms.store, carried)
-        start = carried.events.column("start").to_numpy()
-        return self.stream.store.append(start, carried.end, carried.columns(), lineage)
+    def _append(self, derived: DerivedBatch) -> np.ndarray:
+        lineage = bring_along(self.context.atoms.store, derived)
+        start = derived.events.column("start").to_numpy()
+        return self.stream.store.append(start, derived.end, derived.columns(), lineage)
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the events that wait, too."""
         super().save(blocks, name)
         blocks.put_json(f"{name}/in_order", self.stream.keeps_order)
-        blocks.put_batches(f"{name}/events", [carried.events for carried in self.waiting])
-        blocks.put_batches(f"{name}/atoms", [carried.atoms for carried in self.waiting])
+        blocks.put_batches(f"{name}/events", [derived.events for derived in self.waiting])
+        blocks.put_batches(f"{name}/atoms", [derived.atoms for derived in self.waiting])
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""

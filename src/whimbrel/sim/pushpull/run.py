@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,14 +13,11 @@ from whimbrel.plan.network import Link, Network, unknown
 from whimbrel.plan.pushpull.plan import PushPullPlan
 from whimbrel.plan.pushpull.tree import h_value
 from whimbrel.plan.routes import Weight
-from whimbrel.sim.clock import Action
+from whimbrel.sim.clock import Action, Progress
 from whimbrel.sim.pushpull.matching import Atom, MatchRule
 from whimbrel.sim.pushpull.nodes import JunctionNode, Node, SourceNode
 from whimbrel.sim.settings import Settings
 from whimbrel.sim.world import World
-
-_STEPS = 50
-"""How often a run tells how far it is."""
 
 
 def run_plans(
@@ -29,7 +26,7 @@ def run_plans(
     events: Mapping[str, Sequence[Atom]],
     *,
     settings: Settings | None = None,
-    progress: Callable[[int, int | None], None] = lambda done, total: None,
+    progress: Progress = lambda done, total: None,
 ) -> dict[str, PlanRun]:
     """Carry out several plans at once: an event that several of them need crosses a link once.
 
@@ -60,10 +57,7 @@ def run_plans(
             for source in leaves[name]:
                 clock.at(atom[0], partial(source.happen, atom))
     last = max((atoms[-1][0] for atoms in events.values() if atoms), default=0.0)
-    for done in range(1, _STEPS + 1):
-        clock.run(last * done / _STEPS)
-        progress(done, _STEPS + 1)
-    clock.run()
+    clock.run_in_steps(last, progress)
     return runs
 
 

@@ -58,7 +58,7 @@ def run_pieces(
                 min([time, *(complete[name] for name in piece.takes)]),
             )
             complete |= given.complete
-            for name, carried in given.carried.items():
+            for name, carried in given.derived.items():
                 on_its_way[name] = [DerivedBatch.from_bytes(each.to_bytes()) for each in carried]
             found.append(given.detections)
         before = time
