@@ -160,11 +160,8 @@ class Operator(ABC):
     @property
     def members(self) -> tuple[StreamLink, ...]:
         """What its composites are made of, and the part names that stand for it."""
-        return (
-            tuple(x for x in links(self) if x.role in ("input", "part", "branch"))
-            if self.is_composite
-            else ()
-        )
+        roles = ("input", "part", "branch") if self.is_composite else ()
+        return tuple(link for link in links(self) if link.role in roles)
 
     @property
     def constituents(self) -> tuple[StreamLink, ...]:
@@ -201,7 +198,9 @@ class Operator(ABC):
         UnboundedError
             If it would have to remember events for ever.
         """
-        return 0
+        if self.looks_at_each or self.hands_on_groups:
+            return 0
+        raise TypeError(f"{type(self).__name__} does not say for how long it remembers events")
 
     @property
     def known_after(self) -> int:
