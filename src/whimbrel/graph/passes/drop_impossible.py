@@ -41,7 +41,8 @@ def _is_impossible(graph: Graph, operator: Operator, impossible: set[str]) -> bo
     if operator.finds_nothing_without(impossible):
         return True
     _, selected = selection(graph, operator.name)
-    return contradicts(clause for each in (selected, *operator.conditions) for clause in conjuncts(each))
+    conditions = operator.conditions if selected is None else (selected,)  # which has those of the filter
+    return contradicts(clause for condition in conditions for clause in conjuncts(condition))
 
 
 def _left_of(graph: Graph, operator: Operator, impossible: set[str]) -> list[Operator]:

@@ -23,7 +23,7 @@ def narrow_sequences(graph: Graph) -> Graph:
         else each
         for each in graph.operators
     )
-    return drop_unused(graph if operators == graph.operators else replace(graph, operators=operators))
+    return graph if operators == graph.operators else drop_unused(replace(graph, operators=operators))
 
 
 def _asked_for(op: StepPattern) -> tuple[str, ...]:
