@@ -128,3 +128,11 @@ def test_every_public_name_is_documented(build):
     assert [
         name for name in wb.__all__ if f'id="whimbrel.{name}"' not in page and name != "__version__"
     ] == []
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/how-it-works.md", "docs/operators.md"])
+def test_files_that_tables_name_are_there(page: str):
+    rows = [line for line in (ROOT / page).read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    named = {name for row in rows for name in re.findall(r"`([a-z_]+/[a-z_/0-9]*\.(?:py|lark))`", row)}
+    folders = (ROOT / "src" / "whimbrel", ROOT)
+    assert {name for name in named if not any((folder / name).is_file() for folder in folders)} == set()

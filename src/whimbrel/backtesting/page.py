@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from whimbrel.backtesting.compare import BEFORE, CHANGE, SAME
 from whimbrel.backtesting.counting import DetectionSummary, summary_of
 from whimbrel.backtesting.keys import KEY
-from whimbrel.backtesting.text import many, summary_lines
+from whimbrel.backtesting.text import summary_lines
 from whimbrel.model.time import format_instant
+from whimbrel.model.words import many
 
 if TYPE_CHECKING:
     from whimbrel.backtesting.backtest import Backtest

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from whimbrel.backtesting.compare import ADDED, CHANGE, CHANGED, DROPPED, SAME
 from whimbrel.backtesting.counting import Bins, Int64Array, TimeZone, bin_numbers, bins_over
-from whimbrel.backtesting.text import many
+from whimbrel.model.words import many
 
 if TYPE_CHECKING:
     from whimbrel.backtesting.backtest import Backtest

@@ -12,6 +12,7 @@ from whimbrel.backtesting.compare import ADDED, BEFORE, CHANGE, CHANGED, DROPPED
 from whimbrel.backtesting.counting import DetectionSummary, bins_over, summary_of
 from whimbrel.backtesting.keys import KEY
 from whimbrel.model.time import SECOND, format_duration
+from whimbrel.model.words import many
 
 if TYPE_CHECKING:
     from whimbrel.backtesting.backtest import Backtest
@@ -76,11 +77,6 @@ def summary_lines(summary: DetectionSummary, result: Backtest) -> Iterator[str]:
         yield f"  longest gap  {length}, from {written(begin)} to {written(end)}"
     day, count = summary.busiest
     yield f"  busiest day  {day}: {count:,}"
-
-
-def many(count: int, what: str) -> str:
-    """Write a count and what is counted."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 # -- bars -------------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whimbrel.model.words import many
+
 if TYPE_CHECKING:
     from whimbrel.engine.result import Detections
     from whimbrel.io.rejected import RejectedWriter
@@ -20,7 +22,7 @@ def summary(outcome: Detections, rejected: Path) -> str:
     counts, detections = outcome.counts, outcome.detections.num_rows
     where = f" ({rejected})" if counts.rejected else ""
     line = (
-        f"{_many(counts.received, 'event')} read, {_many(detections, 'detection')}, {counts.late:,} late, "
+        f"{many(counts.received, 'event')} read, {many(detections, 'detection')}, {counts.late:,} late, "
         f"{counts.duplicate:,} duplicate, {counts.rejected:,} rejected{where}"
     )
     return "\n".join([line, *_reasons(counts.reasons), *taken(outcome)])
@@ -34,20 +36,16 @@ def taken(outcome: Detections) -> list[str]:
 def refusals(rejected: RejectedWriter) -> str:
     """Say how many rows were rejected and why, with the first of them."""
     where = f" ({rejected.path})" if rejected.path is not None else ""
-    lines = [f"{_many(rejected.total, 'row')} rejected{where}", *_reasons(rejected.counts)]
+    lines = [f"{many(rejected.total, 'row')} rejected{where}", *_reasons(rejected.counts)]
     for entry in rejected.first:
         file = f"{entry['file']}, " if entry["file"] else ""
         lines.append(f"  {file}row {entry['row']}: {entry['reason']}: {_short(entry['event'])}")
     more = rejected.total - len(rejected.first)
-    return "\n".join([*lines, f"  and {_many(more, 'other row')}"] if more else lines)
+    return "\n".join([*lines, f"  and {many(more, 'other row')}"] if more else lines)
 
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _reasons(reasons: Mapping[str, int]) -> list[str]:
@@ -57,4 +55,4 @@ def _reasons(reasons: Mapping[str, int]) -> list[str]:
     kinds = kinds_of_reasons(reasons)
     lines = [f"  {count:,} x {reason}" for reason, count in kinds.most_common(MOST_FREQUENT)]
     more = len(kinds) - MOST_FREQUENT
-    return [*lines, f"  and {_many(more, 'other reason')}"] if more > 0 else lines
+    return [*lines, f"  and {many(more, 'other reason')}"] if more > 0 else lines

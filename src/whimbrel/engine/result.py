@@ -14,13 +14,14 @@ import pyarrow as pa
 from whimbrel.engine.ingest import Counts
 from whimbrel.io import frames
 from whimbrel.io.detections import write_detections
-from whimbrel.io.notebook import many, result_html, result_text
+from whimbrel.io.notebook import result_html, result_text
 from whimbrel.io.rejected import REJECTED_ROWS
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import INSTANT
 from whimbrel.model.faults import kinds_of_reasons
 from whimbrel.model.frames import EventPaths, EventTable
 from whimbrel.model.schema import Coordinates
+from whimbrel.model.words import many
 
 if TYPE_CHECKING:
     import geopandas

@@ -19,7 +19,7 @@ from whimbrel.graph.expressions import GROUP, PLACE, Attribute, Binary, Expr, Li
 from whimbrel.graph.functions import Function
 from whimbrel.graph.policies import Key, Partitioning
 from whimbrel.model.schema import Coordinates, Type
-from whimbrel.space.geometry import METRES_PER_DEGREE
+from whimbrel.space.geometry import in_units
 
 CASE = Attribute(None, "@case")
 """The number of the case that found an event, kept because its id depends on it."""
@@ -296,14 +296,14 @@ def cell_names(x: Column, y: Column, size_m: float, coordinates: Coordinates | N
     if x.type is None or y.type is None:
         return nothing(len(x))
     null = x.nulls | y.nulls
+    step = in_units(size_m, coordinates)
+    row = np.floor(y.values / step)
     if coordinates is Coordinates.LONLAT:
-        step = size_m / METRES_PER_DEGREE
-        row = np.floor(y.values / step)
         # Every row of cells has its own width in degrees, so that cells keep their size in metres.
         wide = np.maximum(np.cos(np.radians((row + 0.5) * step)), 1e-9)
         column = np.floor(x.values * wide / step)
     else:
-        column, row = np.floor(x.values / size_m), np.floor(y.values / size_m)
+        column = np.floor(x.values / step)
     texts = [pa.array(np.where(null, 0, part).astype(np.int64)).cast(pa.string()) for part in (column, row)]
     names = pc.binary_join_element_wise(*texts, ":").dictionary_encode()
     return Column(Type.STRING, names, null if null.any() else None)

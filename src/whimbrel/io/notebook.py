@@ -13,6 +13,7 @@ import pyarrow as pa
 from whimbrel.io.frames import coordinates_of
 from whimbrel.io.map import map_snippet
 from whimbrel.model.schema import Coordinates
+from whimbrel.model.words import many
 
 ROWS = 10
 """Detections that are listed; a last line says how many more there are."""
@@ -64,11 +65,6 @@ def result_text(table: pa.Table, headline: str, remarks: Sequence[str] = ()) -> 
     if table.num_rows:
         lines += _text_rows(table, shutil.get_terminal_size((WIDTH, 24)).columns)
     return "\n".join(lines)
-
-
-def many(count: int, what: str) -> str:
-    """Write how many there are of something: "1 event", "2 events"."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _html_rows(table: pa.Table) -> list[str]:

@@ -8,7 +8,7 @@ from whimbrel.errors import DataError
 from whimbrel.model.schema import Coordinates
 from whimbrel.safe_regions.client import metres_to_meridian
 from whimbrel.safe_regions.shapes import Bounds
-from whimbrel.space.geometry import METRES_PER_DEGREE
+from whimbrel.space.geometry import METRES_PER_DEGREE, in_units
 
 _FARTHEST = 1e100
 """Of positions in the plane."""
@@ -76,7 +76,7 @@ class GeographicCRS(ProjectedCRS):
         return max(math.cos(math.radians(y)), 1e-6)
 
     def units(self, metres: float) -> float:
-        return metres / METRES_PER_DEGREE
+        return in_units(metres, Coordinates.LONLAT)
 
     def metres_to_sides(self, x: float, y: float, window: Bounds) -> float:
         left, low, right, high = window

@@ -37,6 +37,15 @@ Circle = tuple[str, float, float, float]
 """("circle", x, y, radius in metres)."""
 
 
+def in_units(metres: float, coordinates: Coordinates | None) -> float:
+    """Convert a length to the units of coordinates: metres, or degrees along a meridian.
+
+    >>> in_units(500.0, Coordinates.PLANE)
+    500.0
+    """
+    return metres / METRES_PER_DEGREE if coordinates is Coordinates.LONLAT else metres
+
+
 def parse(text: str | bytes) -> shapely.Geometry:
     """Parse WKT text or WKB bytes; heights are dropped."""
     import shapely

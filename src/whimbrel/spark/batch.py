@@ -23,7 +23,7 @@ from whimbrel.model.batch import normalise
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.settings import check_settings
-from whimbrel.space.geometry import METRES_PER_DEGREE
+from whimbrel.space.geometry import in_units
 from whimbrel.space.partitioning import place_copies
 from whimbrel.spark.contents import columns_of_equals
 from whimbrel.spark.frames import Prepared, place_of, prepare
@@ -221,8 +221,7 @@ def _cell_column(key: Key, prepared: Prepared) -> Column | None:
         return None
     if not isinstance(prepared.kind(y), sql.FloatType | sql.DoubleType):
         return None
-    is_lonlat = y == "lat" or prepared.graph.coordinates is Coordinates.LONLAT
-    step = key.cell_m / METRES_PER_DEGREE if is_lonlat else key.cell_m
+    step = in_units(key.cell_m, Coordinates.LONLAT if y == "lat" else prepared.graph.coordinates)
     return fn.floor(fn.col(y).cast("double") / fn.lit(float(step)))
 
 

@@ -19,7 +19,6 @@ from whimbrel.model.columns import nulls_of
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import DAY, instant
 from whimbrel.space import geometry
-from whimbrel.space.geometry import METRES_PER_DEGREE
 
 NOWHERE = "none"
 """The cell of events without a location."""
@@ -40,7 +39,7 @@ class CellGrid:
     @staticmethod
     def of(cell_m: float, coordinates: Coordinates | None) -> CellGrid:
         """Make the grid whose cells are `cell_m` metres wide (for degrees: along a meridian)."""
-        return CellGrid(cell_m / METRES_PER_DEGREE if coordinates is Coordinates.LONLAT else cell_m)
+        return CellGrid(geometry.in_units(cell_m, coordinates))
 
     def places(self, values: FloatArray) -> Int64Array:
         """Find the column or row of cells that each coordinate lies in."""

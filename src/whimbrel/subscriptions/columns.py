@@ -38,7 +38,7 @@ def read_points(batch: pa.RecordBatch, coordinates: Coordinates) -> tuple[Floats
     _check_coordinates(batch, names, coordinates)
     pair = ("lon", "lat") if "lon" in names else ("x", "y")
     if names >= set(pair):
-        x, y = (_numbers(batch, name) for name in pair)
+        x, y = (numbers_of(batch, name) for name in pair)
     elif "geometry" in names:
         x, y = _centres(batch.column("geometry"))
     else:
@@ -63,7 +63,8 @@ def _check_coordinates(batch: pa.RecordBatch, names: set[str], coordinates: Coor
         )
 
 
-def _numbers(batch: pa.RecordBatch, name: str) -> Floats:
+def numbers_of(batch: pa.RecordBatch, name: str) -> Floats:
+    """Read a column of numbers; NaN for null."""
     column = as_numbers(name, batch.column(name), Faults(batch.num_rows))
     if column.null_count:
         column = column.fill_null(np.nan)

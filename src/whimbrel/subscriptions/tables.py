@@ -11,12 +11,12 @@ from whimbrel.engine.condition_columns import column_hashes
 from whimbrel.engine.packed_conditions import ClauseRows
 from whimbrel.engine.values import from_arrow
 from whimbrel.errors import DataError, did_you_mean
-from whimbrel.model.columns import as_numbers, decoded, natural
+from whimbrel.model.columns import decoded, natural
 from whimbrel.model.faults import Faults
 from whimbrel.model.schema import Coordinates
-from whimbrel.space.geometry import Floats
 from whimbrel.space.places import Circles, PlaceSet, Polygons, polygons_of
 from whimbrel.subscriptions.clauses import ALIASES, TIMES
+from whimbrel.subscriptions.columns import numbers_of
 
 _POINTS = {Coordinates.PLANE: ("x", "y"), Coordinates.LONLAT: ("lon", "lat")}
 _PLACES = frozenset({"geometry", "x", "y", "lon", "lat", "radius_m"})
@@ -61,10 +61,4 @@ def _places(batch: pa.RecordBatch, present: set[str], coordinates: Coordinates) 
             f"the columns {', '.join(sorted(present))} make no place; give 'geometry', or "
             f"{pair[0]!r}, {pair[1]!r} and 'radius_m' (coordinates are {coordinates.value})"
         )
-    x, y, radius = (_numbers(batch, name) for name in (*pair, "radius_m"))
-    return Circles(x, y, radius)
-
-
-def _numbers(batch: pa.RecordBatch, name: str) -> Floats:
-    column = as_numbers(name, batch.column(name), Faults(batch.num_rows)).fill_null(np.nan)
-    return np.ascontiguousarray(column.to_numpy(zero_copy_only=False))
+    return Circles(*(numbers_of(batch, name) for name in (*pair, "radius_m")))

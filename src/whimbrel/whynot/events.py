@@ -14,7 +14,8 @@ from whimbrel.engine.streams import ExecutionContext, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column, Int64Array, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.time import TIME_POINT, format_instant, written_time_point
-from whimbrel.whynot.words import clock, listed, many
+from whimbrel.model.words import many
+from whimbrel.whynot.words import clock, listed
 
 SHOWN_NAMES = 6
 """How many of the events that an event is made of a text names; the object has all."""

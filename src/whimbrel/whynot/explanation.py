@@ -11,8 +11,9 @@ from typing import Any
 from whimbrel.graph.expressions import Expr
 from whimbrel.model.schema import Value
 from whimbrel.model.time import format_instant
+from whimbrel.model.words import many
 from whimbrel.whynot.events import Seen
-from whimbrel.whynot.words import clock, listed, many, shortened, value_text
+from whimbrel.whynot.words import clock, listed, shortened, value_text
 
 KINDS: Mapping[str, str] = {
     "condition": "a condition was not true",

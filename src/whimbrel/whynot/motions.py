@@ -12,10 +12,11 @@ from whimbrel.graph.operators.encounter import Encounter, encounter_words
 from whimbrel.graph.operators.motion import Motion, motion_words
 from whimbrel.graph.policies import Partitioning
 from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.words import many
 from whimbrel.whynot.asking import EngineView, EventGroups
 from whimbrel.whynot.explanation import Finding
 from whimbrel.whynot.findings import finding_of
-from whimbrel.whynot.words import METRES, many, value_text
+from whimbrel.whynot.words import METRES, value_text
 
 
 def explain_motion(op: Motion, view: EngineView, definition: str) -> Finding:

@@ -9,9 +9,9 @@ from whimbrel.errors import did_you_mean
 from whimbrel.graph.operators import ANY, Derive, Filter, Graph, Merge, Operator, Repeat, Source, TimePoints
 from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.operators.motion import Motion
+from whimbrel.model.words import many
 from whimbrel.whynot.asking import EngineView
 from whimbrel.whynot.explanation import Miss, Reason, key_text
-from whimbrel.whynot.words import many
 
 COST = 3.0
 """What a part without any event counts, where one broken condition counts at most 1."""

@@ -30,6 +30,7 @@ from whimbrel.graph.operators.change import PREVIOUS, Change
 from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.operators.step_pattern import StepPattern
+from whimbrel.model.words import many
 from whimbrel.whynot.asking import EngineView, EventGroups
 from whimbrel.whynot.conditions import holds, shortfall
 from whimbrel.whynot.events import seen
@@ -42,7 +43,6 @@ from whimbrel.whynot.rule_checks import condition_reason
 from whimbrel.whynot.singles import explain_selection
 from whimbrel.whynot.steps import explain_sequence
 from whimbrel.whynot.windows import explain_aggregate
-from whimbrel.whynot.words import many
 
 INNER = (JoinPattern, Repeat, Motion, Encounter, Change)
 """Operators that are worth a finding of their own where a definition has them inside."""

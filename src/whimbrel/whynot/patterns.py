@@ -18,6 +18,7 @@ import numpy as np
 from whimbrel.engine.streams import RowsFrame
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.operators import JoinPattern
+from whimbrel.model.words import many
 from whimbrel.whynot.asking import EngineView, EventGroups, SearchBudget, same_value
 from whimbrel.whynot.candidates import NO_INDICES, Binding, BoundEvent, CandidateGroup, CandidateSet
 from whimbrel.whynot.events import values
@@ -26,7 +27,6 @@ from whimbrel.whynot.findings import finding_of
 from whimbrel.whynot.finishing import Finish
 from whimbrel.whynot.nothing import nothing_came
 from whimbrel.whynot.rule_checks import WEIGHTS, RuleCheck, RuleChecks
-from whimbrel.whynot.words import many
 
 AROUND = 48
 """How many events before and after a partial match are looked at as near candidates for its next part."""

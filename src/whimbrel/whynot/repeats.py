@@ -10,11 +10,12 @@ from whimbrel.engine.ordered_inputs import OrderedInputs
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.operators import Repeat
 from whimbrel.model.time import format_duration
+from whimbrel.model.words import many
 from whimbrel.whynot.asking import EngineView, EventGroups
 from whimbrel.whynot.events import Seen, seen
 from whimbrel.whynot.explanation import Finding, Miss, Reason
 from whimbrel.whynot.findings import finding_of
-from whimbrel.whynot.words import clock, many
+from whimbrel.whynot.words import clock
 
 
 class Stretches:

@@ -24,6 +24,7 @@ from whimbrel.graph.expressions import GROUP, Attribute, Call, Expr, PartRef, co
 from whimbrel.graph.operators.step_pattern import Contiguity, Element, PatternStep, StepPattern, StepTest
 from whimbrel.model.schema import Type
 from whimbrel.model.time import format_duration
+from whimbrel.model.words import many
 from whimbrel.whynot.asking import EngineView, EventGroups
 from whimbrel.whynot.candidates import wider
 from whimbrel.whynot.conditions import holds, shortfall
@@ -32,7 +33,7 @@ from whimbrel.whynot.explanation import Finding, Miss, Reason
 from whimbrel.whynot.findings import finding_of
 from whimbrel.whynot.rule_checks import WEIGHTS, condition_reason
 from whimbrel.whynot.watching import beginning, is_negative
-from whimbrel.whynot.words import clock, many
+from whimbrel.whynot.words import clock
 
 AHEAD = 32
 """How many events behind a match in the making are looked at as candidates for its next step."""

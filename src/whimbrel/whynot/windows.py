@@ -13,6 +13,7 @@ from whimbrel.engine.values import Column, Int64Array
 from whimbrel.graph.expressions import GROUP, Attribute, conjuncts
 from whimbrel.graph.operators import Aggregate
 from whimbrel.model.time import BEGINNING_OF_TIME
+from whimbrel.model.words import many
 from whimbrel.whynot.asking import EngineView, group_of
 from whimbrel.whynot.conditions import holds, said, shortfall
 from whimbrel.whynot.events import first, seen, values
@@ -20,7 +21,7 @@ from whimbrel.whynot.explanation import Finding, Miss, Reason
 from whimbrel.whynot.findings import finding_of
 from whimbrel.whynot.nothing import nothing_at_all
 from whimbrel.whynot.watching import count_in, windows_of
-from whimbrel.whynot.words import clock, many
+from whimbrel.whynot.words import clock
 
 
 @dataclass(frozen=True, slots=True)

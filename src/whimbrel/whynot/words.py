@@ -62,15 +62,6 @@ def cut(text: str, length: int = LONG) -> str:
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
-def many(count: int, what: str) -> str:
-    """Write a number of things.
-
-    >>> many(1, "event"), many(1200, "event")
-    ('1 event', '1,200 events')
-    """
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
 def listed(names: Iterable[str], most: int = 8) -> str:
     """List names, the first few of them.
 
