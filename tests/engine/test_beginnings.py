@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.engine.comparing import plain, whole
 from tests.reference.notation import given as given_events
 from tests.reference.random_motions import motion_graphs, sample_lists
-from tests.reference.random_steps import FULL
+from tests.reference.random_steps import Features
 from tests.reference.random_steps import events as step_events
 from tests.reference.random_steps import pattern as step_pattern
 from tests.reference.strategies import event_lists, graphs
@@ -23,6 +23,7 @@ from whimbrel.lang.wbl import compile_text
 from whimbrel.model.time import END_OF_TIME, instant
 
 SECOND = 1_000_000
+BOUNDED = Features(alternatives=0.15, gaps=0.15, windows=0.3, within=1, skips=0)
 
 
 def from_the_beginning(graph: Graph, events, since: int):
@@ -125,7 +126,7 @@ def test_what_counts_events_depends_on_where_it_began():
 
 @given(st.randoms(use_true_random=False), st.integers(0, 9))
 def test_sequences_of_steps_find_the_same_wherever_a_run_began(rng, second):
-    query = steps.compiled(step_pattern(rng, FULL))
+    query = steps.compiled(step_pattern(rng, BOUNDED))
     rows = steps.rows(step_events(rng))
     bounded = not anchors(query.graph)
     assume(bounded and max(reach(query.graph, name) for name in query.graph.outputs) < END_OF_TIME)
@@ -141,3 +142,13 @@ def test_sequences_of_steps_find_the_same_wherever_a_run_began(rng, second):
         for given in (rows, later)
     )
     assert found == found_later
+
+
+def test_what_first_prefers_is_remembered_as_long_as_it_decides():
+    # B@1 is preferred to B@9 for A@5, though it lies further back from B@9 than the pattern may span.
+    running = wb.Session(compile_text("define X detect A as a and first B as b within 5 s group by k"))
+    many = [{"type": "B", "time": 0.1 + n / 10_000, "id": f"f{n}", "k": "x"} for n in range(3000)]
+    few = [("B", 1.0, "y"), ("A", 5.0, "y"), ("A", 8.9, "z"), ("A", 8.95, "z"), ("B", 9.0, "y")]
+    rows = [{"type": kind, "time": at, "id": f"{kind}{at:g}", "k": k} for kind, at, k in few]
+    tables = [running.push(many), *(running.push([row]) for row in rows), running.close()]
+    assert [row["events"] for table in tables for row in table.to_pylist()] == [["B1", "A5"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.reference import detect
 from tests.reference.building import query, together
 from tests.reference.notation import given
@@ -10,10 +9,6 @@ from tests.reference.notation import given
 from whimbrel.graph.reach import anchors, reach
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="what `first` prefers may end when the combination starts: twice as far back",
-)
 def test_a_bounded_run_may_begin_as_long_ago_as_its_results_reach():
     graph = query(together("A a, B b first", 5), types="AB")
     assert anchors(graph) == {}

@@ -21,7 +21,7 @@ Role = Literal["input", "part", "absent", "until", "branch", "case"]
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class StreamLink:
     """One stream that is read: what it is to its reader, and the part name that its events have there."""
 
     stream: str
@@ -49,9 +49,9 @@ def _marked(kind: Any) -> tuple[tuple[str, Role | None, str], ...]:
     return tuple((field.name, field.metadata["role"], field.metadata["alias"]) for field in marked)
 
 
-def links(value: object) -> list[Link]:
+def links(value: object) -> list[StreamLink]:
     """List the streams that marked fields name, as often as they do, in the order of the fields."""
-    return [Link(name, role, getattr(owner, alias, None)) for name, role, alias, owner in _named(value)]
+    return [StreamLink(name, role, getattr(owner, alias, None)) for name, role, alias, owner in _named(value)]
 
 
 def streams(value: object) -> dict[str, None]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from whimbrel.errors import QueryError
 from whimbrel.graph.costs import Observed, StateEstimate, events_over
 from whimbrel.graph.expressions import Attribute, Expr
-from whimbrel.graph.links import Link, links, relinked, streams
+from whimbrel.graph.links import StreamLink, links, relinked, streams
 from whimbrel.graph.policies import (
     WHOLE,
     Assign,
@@ -121,7 +121,7 @@ class Operator(ABC):
     # -- what it reads -------------------------------------------------------------------------------------
 
     @property
-    def links(self) -> tuple[Link, ...]:
+    def links(self) -> tuple[StreamLink, ...]:
         """The streams that it reads, as often as it does."""
         return tuple(links(self))
 
@@ -158,16 +158,13 @@ class Operator(ABC):
         return None
 
     @property
-    def members(self) -> tuple[Link, ...]:
+    def members(self) -> tuple[StreamLink, ...]:
         """What its composites are made of, and the part names that stand for it."""
-        return (
-            tuple(x for x in links(self) if x.role in ("input", "part", "branch"))
-            if self.is_composite
-            else ()
-        )
+        roles = ("input", "part", "branch") if self.is_composite else ()
+        return tuple(link for link in links(self) if link.role in roles)
 
     @property
-    def constituents(self) -> tuple[Link, ...]:
+    def constituents(self) -> tuple[StreamLink, ...]:
         """The members of which every composite has exactly one."""
         return ()
 
@@ -201,7 +198,9 @@ class Operator(ABC):
         UnboundedError
             If it would have to remember events for ever.
         """
-        return 0
+        if self.looks_at_each or self.hands_on_groups:
+            return 0
+        raise TypeError(f"{type(self).__name__} does not say for how long it remembers events")
 
     @property
     def known_after(self) -> int:

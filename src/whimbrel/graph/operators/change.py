@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.costs import Observed, passing
 from whimbrel.graph.expressions import Attribute, Binary, Expr, Literal, format_expr
-from whimbrel.graph.links import Link, stream
+from whimbrel.graph.links import StreamLink, stream
 from whimbrel.graph.operators.base import ChangeConditions, Operator
 from whimbrel.graph.policies import WHOLE, Partitioning
 from whimbrel.model.schema import Type
@@ -45,11 +45,11 @@ class Change(Operator):
     partitioning: Partitioning = WHOLE
 
     @property
-    def members(self) -> tuple[Link, ...]:
-        return Link(self.input, "part", PREVIOUS), Link(self.input, "part", self.alias)
+    def members(self) -> tuple[StreamLink, ...]:
+        return StreamLink(self.input, "part", PREVIOUS), StreamLink(self.input, "part", self.alias)
 
     @property
-    def constituents(self) -> tuple[Link, ...]:
+    def constituents(self) -> tuple[StreamLink, ...]:
         return self.members
 
     @property

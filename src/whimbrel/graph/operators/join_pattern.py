@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.costs import SAME_KEY, Observed, passing
 from whimbrel.graph.expressions import Attribute, Expr, format_expr
-from whimbrel.graph.links import MEMBERS, Link, stream
+from whimbrel.graph.links import MEMBERS, StreamLink, stream
 from whimbrel.graph.operators.base import ChangeConditions, Operator, SpatialReach
 from whimbrel.graph.operators.join_distances import pattern_reach
 from whimbrel.graph.operators.join_policy import orders_left, policy_of_pattern, window_names
@@ -99,7 +99,7 @@ class JoinPattern(Operator):
             columns.want_read(link.stream, link.alias, read, self.partitioning)
 
     @property
-    def constituents(self) -> tuple[Link, ...]:
+    def constituents(self) -> tuple[StreamLink, ...]:
         return self.members
 
     @property
@@ -110,10 +110,17 @@ class JoinPattern(Operator):
 
     @property
     def retention(self) -> int:
-        wait = max((absent.duration or 0 for absent in self.absent), default=0)
-        if self.within < END_OF_TIME:
-            return self.within + wait
-        return self._sum_of_gaps() + wait
+        # Without an order, what `first` prefers may have ended a whole span before the others began.
+        first = any(part.select is Select.FIRST for part in self.parts) and not self.is_chain
+        return self._span * (2 if first else 1) + self._wait
+
+    @property
+    def _wait(self) -> int:
+        return max((absent.duration or 0 for absent in self.absent), default=0)
+
+    @property
+    def _span(self) -> int:
+        return self.within if self.within < END_OF_TIME else self._sum_of_gaps()
 
     def _sum_of_gaps(self) -> int:
         """Add up the gaps that link all parts with each other."""
@@ -179,7 +186,7 @@ class JoinPattern(Operator):
     def remembered_for(self) -> int:
         """For how long it keeps events; `END_OF_TIME` if it would have to do so for ever."""
         try:
-            return self.retention
+            return self._span + self._wait
         except UnboundedError:
             return END_OF_TIME
 

@@ -24,7 +24,7 @@ from whimbrel.graph.expressions import (
     format_expr,
     walk,
 )
-from whimbrel.graph.links import MEMBERS, Link, stream
+from whimbrel.graph.links import MEMBERS, StreamLink, stream
 from whimbrel.graph.operators.base import Operator, event_by_event
 from whimbrel.graph.policies import WHOLE, Partitioning, SelectionPolicy
 from whimbrel.model.time import END_OF_TIME, format_duration
@@ -211,8 +211,8 @@ class StepPattern(Operator):
                     columns.want(test.input, Attribute(None, read.name))
 
     @property
-    def members(self) -> tuple[Link, ...]:
-        return tuple(Link(step.test.input, "part", step.name) for step in self.taken())
+    def members(self) -> tuple[StreamLink, ...]:
+        return tuple(StreamLink(step.test.input, "part", step.name) for step in self.taken())
 
     @property
     def retention(self) -> int:
