@@ -39,6 +39,12 @@ def test_what_a_query_needs_follows_from_its_operators(text, kinds):
     assert warming.exercises_of(wb.compile(name + text)) == kinds
 
 
+def test_many_queries_need_the_index_of_conditions():
+    queries = [wb.compile(HOT)] * 16
+    assert warming.exercises_together(queries) == ["common", "conditions"]
+    assert warming.exercises_together(queries[:2]) == ["common"]
+
+
 @pytest.mark.parametrize("name", warming.EXERCISES)
 def test_an_exercise_reaches_the_kernels_of_its_kind(name):
     expected = {

@@ -23,6 +23,7 @@ from weakref import WeakSet
 
 from whimbrel.engine.kernels.relation_address import RelationKernel
 from whimbrel.engine.session import Session
+from whimbrel.engine.type_index import FEW
 from whimbrel.graph.expressions import PLACE_RELATIONS, Call, Expr, walk
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.lang.wbl.compile import compile_text
@@ -108,13 +109,19 @@ def warm(*queries: Query | Compilable, report: Report | None = None, processes: 
     >>> done.compiled, done.bytes                                         # doctest: +SKIP
     (7, 183022)
     """
-    names = sorted(set().union(*map(exercises_of, queries))) if queries else list(EXERCISES)
+    names = exercises_together(queries) if queries else list(EXERCISES)
     work = CompileWork.of(names)
     work.run(report, processes)
     places = {kernel.name: kernel for kernel in work.kernels}
     folders = {Path(kernel.machine.stats.cache_path) for kernel in places.values()}
     size = sum(file.stat().st_size for folder in folders for file in folder.glob("*.nb[ci]"))
     return Warmed(len(work.missing), len(places) - len(work.missing), tuple(sorted(folders)), size)
+
+
+def exercises_together(queries: Sequence[Query | Compilable]) -> list[str]:
+    """Name the exercises that reach the kernels of queries in one session: many share an index."""
+    names = set().union(*map(exercises_of, queries))
+    return sorted(names | {"conditions"} if len(queries) >= FEW else names)
 
 
 def exercises_of(query: Query | Compilable) -> set[str]:

@@ -142,3 +142,13 @@ def test_sequences_of_steps_find_the_same_wherever_a_run_began(rng, second):
         for given in (rows, later)
     )
     assert found == found_later
+
+
+def test_what_first_prefers_is_remembered_as_long_as_it_decides():
+    # B@1 is preferred to B@9 for A@5, though it lies further back from B@9 than the pattern may span.
+    running = wb.Session(compile_text("define X detect A as a and first B as b within 5 s group by k"))
+    many = [{"type": "B", "time": 0.1 + n / 10_000, "id": f"f{n}", "k": "x"} for n in range(3000)]
+    few = [("B", 1.0, "y"), ("A", 5.0, "y"), ("A", 8.9, "z"), ("A", 8.95, "z"), ("B", 9.0, "y")]
+    rows = [{"type": kind, "time": at, "id": f"{kind}{at:g}", "k": k} for kind, at, k in few]
+    tables = [running.push(many), *(running.push([row]) for row in rows), running.close()]
+    assert [row["events"] for table in tables for row in table.to_pylist()] == [["B1", "A5"]]

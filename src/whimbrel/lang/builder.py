@@ -316,7 +316,7 @@ class PartBuilder(_Joinable):
         )
 
     def _single(self, what: str) -> t.Occurrence:
-        """Give the event that the part is; refuse a part that is more than one event."""
+        """Read the event that the part is; refuse a part that is more than one event."""
         occurrence = self.node.what
         if not isinstance(occurrence, t.Occurrence) or self.node != t.PatternPartNode(
             occurrence, alias=self.node.alias

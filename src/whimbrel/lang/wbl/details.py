@@ -85,7 +85,7 @@ class Details:
         return value if isinstance(value, t.QuantityNode | t.NamedAmount | t.Count) else None
 
     def value(self, word: str) -> t.Expression | None:
-        """Give the value behind a word, if there is one."""
+        """Look up the value behind a word, if there is one."""
         detail = self.given.get(word)
         value = None if detail is None else detail.value
         return None if isinstance(value, t.NamedAmount | t.Count) else value
