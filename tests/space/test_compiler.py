@@ -48,6 +48,6 @@ def test_machine_code_that_calls_for_a_module_that_is_gone_is_made_anew(monkeypa
     def load(*_):
         raise ModuleNotFoundError("No module named 'whimbrel.engine.kernels.former'")
 
-    monkeypatch.setattr("numba.core.caching._CacheFile.load", load)
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.load", load)
     again = Kernel(total.function)
     assert again(VALUES, 2) == 14
