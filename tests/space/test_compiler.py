@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from whimbrel.space.kernels.compiler import PartLibrary
-from whimbrel.space.kernels.jit import inlined, kernel
+from whimbrel.space.kernels.jit import Kernel, inlined, kernel
 
 
 @inlined
@@ -40,3 +40,14 @@ def test_a_kernel_that_is_called_with_constants_is_compiled_once_and_not_to_mach
     for part in (totals._part, total._part, twice._part):
         (compiled,) = part.overloads.values()
         assert isinstance(compiled.library, PartLibrary)
+
+
+def test_machine_code_that_calls_for_a_module_that_is_gone_is_made_anew(monkeypatch):
+    assert total(VALUES, 2) == 14  # from here on it is on disk
+
+    def load(*_):
+        raise ModuleNotFoundError("No module named 'whimbrel.engine.kernels.former'")
+
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.load", load)
+    again = Kernel(total.function)
+    assert again(VALUES, 2) == 14

@@ -14,6 +14,7 @@ from tests.reference.streams import aggregated, bind, group_of, names_of
 
 from whimbrel.graph.expressions import Expr, conjuncts
 from whimbrel.graph.operators import Aggregate, Graph, JoinPattern, Merge, Operator, Repeat
+from whimbrel.graph.operators.change import Change
 from whimbrel.graph.policies import Context, Select
 from whimbrel.model.schema import Coordinates
 from whimbrel.whynot import Explanation, Miss, Reason
@@ -66,6 +67,9 @@ class Checker:
                 return self._stretch(operator, miss, reason)
             case Aggregate():
                 return self._window(operator, miss, reason)
+            case Change() if reason.kind != "nothing":
+                pair = {name: self.item(seen) for name, seen in miss.parts}
+                return self._is_false(reason.condition, Env(WORLD, pair, dict(miss.key)))
         if reason.kind == "nothing":
             return self._is_silent(operator.name)
         item = self.item(miss.parts[0][1])

@@ -8,10 +8,12 @@ NO_ROWS = np.zeros(0, np.int64)
 """No rows of a stream. It can be shared: there is nothing in it to write to."""
 
 
-def longer(array: np.ndarray, size: int, fill: int = 0) -> np.ndarray:
-    """Copy an array into one of `size` rows, the new ones filled up with one value."""
+def longer(array: np.ndarray, size: int, fill: int | None = 0) -> np.ndarray:
+    """Copy an array into one of `size` rows, the new ones filled up with one value (None: with anything)."""
     shape = size, *array.shape[1:]
-    # Fresh zeros cost nothing until they are written to.
-    grown = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
+    if fill is None:
+        grown = np.empty(shape, array.dtype)
+    else:
+        grown = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
     grown[: len(array)] = array
     return grown

@@ -96,7 +96,8 @@ class InputNotes:
 
     def _see_values(self, events: pa.RecordBatch, coordinates: Coordinates | None) -> None:
         ends = events.column("end").to_numpy(zero_copy_only=False)
-        self._widen_span(int(ends.min()), int(ends.max()))
+        least, most = (ends[0], ends[0]) if len(ends) == 1 else (ends.min(), ends.max())
+        self._widen_span(int(least), int(most))
         if self._has_types and len(self.types) < KEPT_TYPES:
             types = events.column("type").dictionary.slice(0, KEPT_TYPES)
             if self._types is None or not types.equals(self._types):

@@ -64,7 +64,7 @@ def _writable(array: np.ndarray) -> np.ndarray:
     flags = array.flags
     if flags.writeable and flags.c_contiguous:
         return array
-    return np.require(array, requirements=["C", "W"])
+    return array if array.flags.carray else np.require(array, requirements=["C", "W"])
 
 
 class JoinPatternOperator(CorrelatingOperator[JoinPattern]):

@@ -68,7 +68,7 @@ class MatchState(SavedState):
         if needed > len(self.hot):
             size = max(needed, 2 * self.entries, 256)
             for name in _TABLES:
-                setattr(self, name, longer(getattr(self, name), size))
+                setattr(self, name, longer(getattr(self, name), size, None))
         if len(self.keys) > len(self.tail):
             self.tail = longer(self.tail, max(16, 2 * len(self.keys)), -1)
 
@@ -76,7 +76,7 @@ class MatchState(SavedState):
         """Make room for `more` waiting combinations."""
         size = max(self.waiting + more, 2 * len(self.deadline), 64)
         for name in _WAITS:
-            setattr(self, name, longer(getattr(self, name), size))
+            setattr(self, name, longer(getattr(self, name), size, None))
 
     def rearrange(self, old: list[Place], new: list[Place]) -> None:
         """Bring the values of all entries to new places; those that were not there before are null."""
@@ -143,7 +143,7 @@ class MatchOutput:
     def lengthen(self, more: int) -> None:
         """Make room for at least `more` further combinations, twice the room in any case."""
         size = 2 * len(self.end) + more
-        self.bound = longer(self.bound, size)
-        self.end = longer(self.end, size)
-        self.offset = longer(self.offset, size + 1)
+        self.bound = longer(self.bound, size, None)
+        self.end = longer(self.end, size, None)
+        self.offset = longer(self.offset, size + 1, None)
         self.member = longer(self.member, 2 * len(self.member) + more * self.bound.shape[1])

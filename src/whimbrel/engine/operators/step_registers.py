@@ -169,11 +169,6 @@ class StepMemory:
         """Give where the value of an expression over the event under test lies."""
         return self.values.places[self.values.number(ColumnKey(expr))]
 
-    @property
-    def is_needed(self) -> bool:
-        """Whether any condition reads more than the event itself."""
-        return bool(self.values.numbers)
-
     # -- where values lie ----------------------------------------------------------------------------------
 
     def _register_kind(self, register: Register) -> Type | None:

@@ -113,7 +113,9 @@ class Kernel(Generic[P, R]):
     @cached_property
     def machine(self) -> Any:
         """The compiled function: a dispatcher of Numba, which compiles on its first call, or loads."""
-        return self._dispatcher(cache=True, nogil=True)
+        machine = self._dispatcher(cache=True, nogil=True)
+        _pass_over_what_is_gone(machine)
+        return machine
 
     def _dispatcher(self, **options: Any) -> Any:
         import numba
@@ -190,6 +192,21 @@ class Kernel(Generic[P, R]):
         if (ALLOWED.is_endless or not self.is_loaded) and ALLOWED.covers(work):
             return self.plainly
         return self.compiled
+
+
+def _pass_over_what_is_gone(machine: Any) -> None:
+    """Compile anew where the machine code on disk calls for a module that a newer version no longer has."""
+    cache = getattr(machine, "_cache", None)
+    load = getattr(cache, "load_overload", None)
+    if load is None:  # a private part of Numba, which another version may lack
+        return
+
+    def load_if_whole(*of: Any) -> Any:
+        with suppress(ImportError):
+            return load(*of)
+        return None
+
+    cache.load_overload = load_if_whole  # type: ignore[union-attr]
 
 
 class Native:
