@@ -269,16 +269,21 @@ def _first_row(chunk: Chunk) -> int:
 
 
 def _merged(chunks: list[Chunk]) -> Chunk:
-    keys = dict.fromkeys(key for chunk in chunks for key in chunk.columns)
-    columns = {
-        key: concat([chunk.columns.get(key) or nothing(len(chunk)) for chunk in chunks]) for key in keys
-    }
     lineages = [chunk.lineage for chunk in chunks if chunk.lineage is not None]
     return Chunk(
         chunks[0].first,
         np.concatenate([chunk.start for chunk in chunks]),
         np.concatenate([chunk.end for chunk in chunks]),
-        columns,
+        _merged_columns(chunks),
         Lineage.concat(lineages) if len(lineages) == len(chunks) else None,
         max(chunk.last for chunk in chunks),
     )
+
+
+def _merged_columns(chunks: list[Chunk]) -> dict[Expr, Column]:
+    keys = list(chunks[0].columns)
+    if all(list(chunk.columns) == keys for chunk in chunks):
+        columns = zip(*(chunk.columns.values() for chunk in chunks), strict=True)
+        return {key: concat(list(pieces)) for key, pieces in zip(keys, columns, strict=True)}
+    every = dict.fromkeys(key for chunk in chunks for key in chunk.columns)
+    return {key: concat([chunk.columns.get(key) or nothing(len(chunk)) for chunk in chunks]) for key in every}

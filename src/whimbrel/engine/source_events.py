@@ -8,6 +8,7 @@ that passed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -145,6 +146,12 @@ _ALWAYS = frozenset({"id", "type", "source", "x", "y"})
 _NO_COLUMNS = frozenset({"start", "end", "geometry"})
 
 
+@lru_cache(maxsize=1_024)
+def _attribute(name: str) -> Attribute:
+    """Name a column of events; always by the same object, so that keys of chunks are compared fast."""
+    return Attribute(None, name)
+
+
 def columns_of(
     released: Released, wanted: Collection[str] | None, coordinates: Coordinates | None
 ) -> dict[Expr, Column]:
@@ -153,7 +160,7 @@ def columns_of(
     columns: dict[Expr, Column] = {}
     for number, name in enumerate(names):
         if name not in _NO_COLUMNS and (wanted is None or name in wanted or name in _ALWAYS):
-            columns[Attribute(None, name)] = from_arrow(batch.column(number))
+            columns[_attribute(name)] = from_arrow(batch.column(number))
     if released.number is not None:
         columns[NUMBER] = Column(Type.INT, released.number)
     if released.arrival is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -118,13 +119,26 @@ def concat(columns: list[Column]) -> Column:
     if any(column.null is not None for column in columns):
         null = np.concatenate([column.nulls for column in columns])
     if kind is Type.STRING:
-        parts = [
-            pa.nulls(len(c), pa.string()) if c.type is not Type.STRING else decoded(c.values) for c in columns
-        ]
-        return Column(kind, pa.concat_arrays(parts), null)
+        texts = [pa.nulls(len(c), pa.string()) if c.type is not kind else c.values for c in columns]
+        return Column(kind, _joined_texts(texts), null)
     if kind is Type.TEXTS:
         lists = [pa.nulls(len(c), ARROW_TYPES[kind]) if c.type is not kind else c.values for c in columns]
         return Column(kind, pa.concat_arrays(lists), null)
     return Column(
         kind, np.concatenate([c.values.astype(NUMPY_TYPES[kind], copy=False) for c in columns]), null
     )
+
+
+def _joined_texts(texts: list[pa.Array]) -> pa.Array:
+    """Put texts one after the other, decoded; of arrays that are short, which may be many, as one."""
+    parts: list[pa.Array] = []
+    for is_short, some in groupby(texts, lambda each: len(each) <= _SHORT):
+        if is_short:
+            parts.append(pa.array([text for each in some for text in each.to_pylist()], pa.string()))
+        else:
+            parts += map(decoded, some)
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+
+_SHORT = 4
+"""Up to this many texts are decoded one by one: it costs less than asking Arrow to."""
