@@ -366,8 +366,9 @@ class Ingest:
         read = of_types(batch.column("type"), self.types)
         if read.all():
             return batch
-        self.counts.processed += self._own(_chosen(batch, ~read)).num_rows
-        return _chosen(batch, read)
+        chosen = _chosen(batch, read)
+        self.counts.processed += self._own(batch).num_rows - self._own(chosen).num_rows
+        return chosen
 
     def take_back(self, ids: Collection[str]) -> int:
         """Drop events that wait for their time; tell how many there were."""

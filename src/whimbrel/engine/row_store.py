@@ -7,6 +7,7 @@ row lists the atomic events it was made of, as row numbers of the stream of all 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
@@ -186,11 +187,18 @@ class RowStore:
 
     def column(self, key: Expr, rows: Int64Array) -> Column:
         """Look up a column's values at some rows; nulls of unknown type if there is no such column."""
-        pieces = [
-            chunk.columns[key].take(local) if key in chunk.columns else nothing(len(local))
-            for chunk, local, _ in self._located(rows)
-        ]
-        return self._reassemble(pieces, rows)
+        pieces, places = [], []
+        for chunk, local, at in self._located(rows):
+            pieces.append(chunk.columns[key].take(local) if key in chunk.columns else nothing(len(local)))
+            places.append(at)
+        if not pieces:
+            return nothing(len(rows))
+        if len(pieces) == 1:
+            return pieces[0]
+        if isinstance(places[0], slice):
+            return concat(pieces)
+        here = np.concatenate([np.arange(len(rows))[at] for at in places])
+        return concat(pieces).take(np.argsort(here, kind="stable"))
 
     def spans(self, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Look up the starts and ends of some rows."""
@@ -246,25 +254,18 @@ class RowStore:
                 yield self.chunks[number], rows[at] - self.chunks[number].first, at
 
     def _located_in_order(self, rows: Int64Array) -> Iterable[tuple[Chunk, Int64Array, slice]]:
-        owners = np.searchsorted([chunk.first for chunk in self.chunks], rows, side="right") - 1
-        begin = 0
+        begin = number = 0
         while begin < len(rows):  # once for each chunk that has any, of which there may be few
-            chunk = self.chunks[owners[begin]]
-            stop = int(np.searchsorted(owners, owners[begin], side="right"))
+            number = bisect_right(self.chunks, int(rows[begin]), lo=number, key=_first_row) - 1
+            chunk, stop = self.chunks[number], len(rows)
+            if number + 1 < len(self.chunks):
+                stop = int(rows.searchsorted(self.chunks[number + 1].first))
             yield chunk, rows[begin:stop] - chunk.first, slice(begin, stop)
             begin = stop
 
-    def _reassemble(self, pieces: list[Column], rows: Int64Array) -> Column:
-        if not pieces:
-            return nothing(len(rows))
-        if len(pieces) == 1:
-            return pieces[0]
-        located = [at for _, _, at in self._located(rows)]
-        whole = concat(pieces)
-        if isinstance(located[0], slice):
-            return whole
-        places = np.concatenate([np.arange(len(rows))[at] for at in located])
-        return whole.take(np.argsort(places, kind="stable"))
+
+def _first_row(chunk: Chunk) -> int:
+    return chunk.first
 
 
 def _merged(chunks: list[Chunk]) -> Chunk:
