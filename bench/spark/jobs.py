@@ -25,7 +25,8 @@ from pyspark.sql import functions as fn
 from pyspark.sql.streaming import StatefulProcessor
 
 import whimbrel as wb
-from whimbrel.graph.sharding import SOURCE, ByKeys
+from whimbrel.graph.operators.source import SOURCE
+from whimbrel.graph.sharding import ByKeys
 from whimbrel.spark import batch, local_session
 from whimbrel.spark.packing import PACKED_SPARK, Packing, from_block, pack_partition
 

@@ -69,7 +69,7 @@ def _test(node: t.Expression) -> Tree:
         case t.BetweenNode(value, low, high, negated):
             bounds = [_operation(">=", value, low), _operation("<=", value, high)]
             return _maybe_not(negated, _joined("and", bounds))
-        case t.IsNull(value, negated):
+        case t.IsNullNode(value, negated):
             return _maybe_not(negated, _operation("is_null", value))
     raise QueryError("a pattern's condition does not test regions or relations in time", node.at)
 
