@@ -33,10 +33,11 @@ def remembered(graph: Graph, name: str) -> int:
     kept: dict[str, int] = {}
     waits = waiting(graph)
     for operator in graph.operators:
-        below = max((reaches[input] for input in operator.inputs), default=0)
+        inputs = operator.inputs
+        below = max((reaches[input] for input in inputs), default=0)
         reaches[operator.name] = below + operator.retention
         own = 0 if operator.looks_at_each else reaches[operator.name] + waits[operator.name]
-        kept[operator.name] = max([own, *(kept[input] for input in operator.inputs)])
+        kept[operator.name] = max([own, *(kept[input] for input in inputs)])
     return kept[name]
 
 
