@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -298,10 +299,12 @@ def _by_number(rows: Any, numbers: Any) -> Iterator[tuple[int, Any]]:
     """Part rows by the condition that they were found for."""
     if not len(numbers):
         return
-    order = np.argsort(numbers, kind="stable")
+    # Sorting numbers of two bytes takes a tenth of the time.
+    order = np.argsort(numbers.astype(np.uint16) if numbers.max() < 1 << 16 else numbers, kind="stable")
     rows, numbers = rows[order], numbers[order]
-    begins = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
-    yield from zip(numbers[begins].tolist(), np.split(rows, begins[1:]), strict=True)
+    changes = (np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist()
+    for begin, end in pairwise((0, *changes, len(numbers))):
+        yield int(numbers[begin]), rows[begin:end]
 
 
 def _coordinate(column: Column) -> FloatArray:

@@ -176,8 +176,7 @@ class JoinPatternOperator(CorrelatingOperator[JoinPattern]):
         parts = len(self.op.parts)
         if parts < 3 or not len(arrived):
             return
-        fits = arrived.mask[:, None] >> np.arange(parts, dtype=np.uint64) & np.uint64(1)
-        self._seen += fits.sum(axis=0, dtype=np.int64)
+        self._seen += [np.count_nonzero(arrived.mask & np.uint64(1 << part)) for part in range(parts)]
         self._seen_from = int(arrived.end[0]) if self._seen_from is None else self._seen_from
         if self._seen.sum() < self._look_again:
             return
