@@ -82,6 +82,24 @@ def test_attributes_stand_as_the_cases_assign_them_whichever_comes_first(tmp_pat
     assert written(live, tmp_path) == written(wb.backtest(query, events).detections, tmp_path)
 
 
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_a_group_of_null_keeps_the_type_of_its_key(tmp_path, is_restored):
+    query = wb.compile("""
+        event A(v: int, k: string)
+        define X over 1 s every 1 s detect A as a group by k assign v = sum(a.v), lane = k having v = 0
+    """)
+    rows = [{"type": "A", "time": 0, "v": 1, "k": "x"}, {"type": "A", "time": 1, "v": 0, "k": None}]
+    events = pa.Table.from_pylist(rows)
+    session = wb.Session(query, time_unit="s")
+    pieces = [session.push(events)]
+    if is_restored:
+        snapshot, session = session.snapshot(), wb.Session(query, time_unit="s")
+        session.restore(snapshot)
+    live = collected(query, [*pieces, session.close()])
+    assert live.schema.field("lane").type == pa.string()
+    assert written(live, tmp_path) == written(wb.backtest(query, events, time_unit="s").detections, tmp_path)
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data(), graphs(), event_lists(), st.sampled_from([0, 2_000_000]))
 def test_whatever_the_query_live_and_backtest_write_the_same_bytes(tmp_path, data, graph, events, lateness):

@@ -275,6 +275,58 @@ def test_whatever_fails_for_a_while_detections_are_those_of_one_process(seed, pa
     assert found.outcome.traffic.on_their_way == 0
 
 
+def line_to(far_link: dict[str, object]) -> Network:
+    """A broker where B occurs, rarely, and A is pulled to, over a link to where it occurs."""
+    return network_of(
+        {
+            "brokers": [{"name": "top"}, {"name": "far"}],
+            "links": [{"between": ["top", "far"], **far_link}],
+            "sources": [
+                {"name": "a", "type": "A", "at": "far", "rate": "1/s", "size": "100 B"},
+                {"name": "b", "type": "B", "at": "top", "rate": "1/h", "size": "1 B"},
+            ],
+            "consumers": [{"name": "desk", "at": "top"}],
+        }
+    )
+
+
+def test_what_waits_for_a_broker_that_is_down_still_finds_what_came_before():
+    """At one broker a plan expects no delay: all is kept for twice the window, as long as it is down."""
+    network = line_to({})
+    query = wb.compile("define X detect B as one then B as other within 10 s")
+    events = [{"type": "B", "time": 0}, {"type": "B", "time": 5}]
+    down = Settings(failures=(Failure(2, 22, broker="top"),))
+    found = run_push_pull(query, events, plan_push_pull(workload_of(query, network), network), settings=down)
+    assert found.is_same
+    assert found.single_process["X to top"].num_rows == 1
+
+
+def test_what_a_request_that_waits_for_a_link_will_ask_for_is_kept():
+    network = line_to({"latency": "1 s"})
+    query = wb.compile("define X detect A as a then B as b within 10 s")
+    made = plan_push_pull(workload_of(query, network), network)
+    # When the last A occurs, the first one is older than the plan ever expects to be asked for.
+    events = [{"type": "A", "time": 0}, {"type": "B", "time": 3}, {"type": "A", "time": 90}]
+    down = Settings(failures=(Failure(2, 100, link=("top", "far")),))
+    found = run_push_pull(query, events, made, settings=down)
+    assert found.outcome.traffic.of("reply").messages == 1
+    assert found.is_same
+    assert found.outcome.delays_s["X to top"] == pytest.approx([100 + 2 - 3])
+
+
+def test_what_a_narrow_link_still_brings_finds_what_came_before():
+    """Nothing fails: more comes at once than the plan expects, and takes longer than what is kept."""
+    network = line_to({"bandwidth": "10 B/s"})
+    network = replace(network, sources=tuple(replace(each, rate_hz=0.001) for each in network.sources))
+    query = wb.compile("define X detect B as b then A as a within 10 s")
+    made = plan_push_pull(workload_of(query, network), network)
+    events = [{"type": "B", "time": 0}, {"type": "B", "time": 300}]
+    events += [{"type": "A", "time": 5, "v": number} for number in range(50)]
+    found = run_push_pull(query, events, made)
+    assert found.is_same
+    assert len(found.outcome.delays_s["X to top"]) == 50
+
+
 def test_without_recovery_a_broker_that_fails_loses_what_it_keeps(river, valley, plan):
     failing = Settings(failures=(Failure(600, 20_000, broker="ridge"),), recovers=False)
     found = run_push_pull(river, [str(EXAMPLE / "river.csv")], plan, settings=failing)

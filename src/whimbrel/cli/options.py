@@ -41,13 +41,14 @@ class Pair(Value):
     """`NAME=VALUE`, as a pair of texts."""
 
     name = "name=value"
+    example = "limit=60"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, str]:
         name, equals, text = str(value).partition("=")
         if not equals or not name.strip():
-            self.fail(f"{value!r} is not NAME=VALUE; write for example limit=60", param, ctx)
+            self.fail(f"{value!r} is not {self.name.upper()}; write for example {self.example}", param, ctx)
         return name.strip(), text.strip()
 
 
@@ -69,6 +70,7 @@ class Rate(Pair):
     """`TYPE=EVENTS_PER_SECOND`."""
 
     name = "type=number"
+    example = "Position=40"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         name, text = super().convert(value, param, ctx)

@@ -38,6 +38,7 @@ class Priority(Pair):
     """`DEFINITION=NUMBER`."""
 
     name = "definition=number"
+    example = "Danger=2"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         name, text = super().convert(value, param, ctx)

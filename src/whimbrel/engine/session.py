@@ -288,7 +288,7 @@ class Session:
         """
         blocks = Blocks()
         self.running.save(blocks)
-        self.ingest.save(blocks, "intake")
+        self.ingest.save(blocks, "ingest")
         return blocks.to_bytes()
 
     def restore(self, snapshot: bytes) -> None:
@@ -301,7 +301,7 @@ class Session:
         """
         blocks = Blocks.from_bytes(snapshot)
         self.running.check(blocks)
-        self.ingest.load(blocks, "intake")
+        self.ingest.load(blocks, "ingest")
         self.running.load(blocks, self.ingest.watermark, self.coordinates)
 
     # -- what became of the events -----------------------------------------------------------------------

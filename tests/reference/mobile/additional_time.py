@@ -32,7 +32,7 @@ def restriction(operator: Operator) -> int:
         return window.length if window.kind == "temporal" else operator.retention
     if isinstance(operator, JoinPattern) and any(part.select is not Select.EACH for part in operator.parts):
         # The combination that is preferred to another one may end when that one starts.
-        return 2 * operator.retention
+        return 2 * operator.within
     return operator.retention
 
 

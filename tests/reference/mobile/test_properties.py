@@ -333,7 +333,7 @@ def test_random_mobile_queries_tell_something():
 
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=150, database=None)
+    @settings(max_examples=150, database=None, derandomize=True)
     @given(mobile_queries(), worlds_of_events(max_size=14))
     def run(query, events):
         found = told(query, events)

@@ -53,7 +53,7 @@ class Node(ABC):
             self.send([match], "data")
             return
         self.kept.add(match)
-        self.kept.forget_before(self.run.clock.now - self.run.keep_s)
+        self.kept.forget_before(self.run.needed_from_s)
         if self.is_requested(match):
             self.send([match], "reply")
 
@@ -72,7 +72,8 @@ class Node(ABC):
             return
         self.sent.update(match.atoms for match in new)
         atoms = {atom for match in new for atom in match.atoms}
-        take = partial(self.parent.take, self.number, new)
+        earliest_s = min(match.start for match in new)
+        take = self.run.unfinished.until_run(earliest_s, partial(self.parent.take, self.number, new))
         self.run.channel.send_events(self.parent.inputs[self.number].path, atoms, kind, take)
 
 
@@ -150,7 +151,7 @@ class JunctionNode(Node):
             return
         for match in matches:
             self.buffers[number].add(match)
-        self.buffers[number].forget_before(self.run.clock.now - self.run.keep_s)
+        self.buffers[number].forget_before(self.run.needed_from_s)
         if number not in self.negated:
             self._advance(number, matches)
 
@@ -203,12 +204,13 @@ class JunctionNode(Node):
         child, requested = self.below[number], self.requested[number]
         if isinstance(child, SourceNode) and isinstance(requested, RequestedTimes):
             intervals = requested.new(interval for (interval,) in possible)
-            count, ask = len(intervals), partial(child.ask, intervals)
+            asked, lows = partial(child.ask, intervals), [low for low, _ in intervals]
         elif isinstance(child, JunctionNode) and isinstance(requested, Candidates):
             wanted = requested.new(possible)
-            count, ask = len(wanted), partial(child.ask, wanted)
-        if count:
-            size_b = self.run.composite.request_b * count
+            asked, lows = partial(child.ask, wanted), [min(each)[0] for each in wanted]
+        if lows:
+            size_b = self.run.composite.request_b * len(lows)
+            ask = self.run.unfinished.until_run(min(lows), asked)
             self.run.channel.send_request(self.inputs[number].path[::-1], size_b, ask)
 
     def _complete(self, wholes: Sequence[PartialMatch]) -> None:
@@ -226,10 +228,9 @@ class JunctionNode(Node):
         for whole in wholes:
             self.run.settled.setdefault(whole.atoms, now + wait_s + AFTER_ALL_S)
             until = max(now + wait_s, *(self._waits_until(whole, number) for number in self.negated))
+            decide = self.run.unfinished.until_run(whole.start, partial(self._unless_negated, whole))
             world = self.run.channel.world
-            self.run.clock.at(
-                until + AFTER_ALL_S, partial(world.work_at, self.at, partial(self._unless_negated, whole))
-            )
+            self.run.clock.at(until + AFTER_ALL_S, partial(world.work_at, self.at, decide))
 
     def _waits_until(self, whole: PartialMatch, number: int) -> float:
         """Say when the last negated event that may still occur would be here."""

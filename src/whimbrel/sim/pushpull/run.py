@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from heapq import heappop, heappush
 
 from whimbrel.errors import NetworkError
 from whimbrel.plan.network import Link, Network, unknown
@@ -101,6 +102,33 @@ class Channel:
             self.world.post_action(path[0], path[1], onward if len(path) > 2 else then, size_b, kind)
 
 
+class Unfinished:
+    """What is under way, by the earliest time that it is about: messages, and what brokers have yet to do."""
+
+    def __init__(self) -> None:
+        self._begun: list[tuple[float, int]] = []
+        """A heap; what is done leaves it when it comes to the top."""
+        self._done: set[int] = set()
+        self._count = 0
+
+    def until_run(self, time_s: float, action: Action) -> Action:
+        """Count an action that is about a time as under way until it has run, which is once."""
+        self._count += 1
+        heappush(self._begun, (time_s, self._count))
+        return partial(self._run, self._count, action)
+
+    def _run(self, number: int, action: Action) -> None:
+        action()
+        self._done.add(number)
+
+    @property
+    def earliest_s(self) -> float:
+        """The earliest time that anything under way is about; infinite if nothing is."""
+        while self._begun and self._begun[0][1] in self._done:
+            self._done.remove(heappop(self._begun)[1])
+        return self._begun[0][0] if self._begun else math.inf
+
+
 class PlanRun:
     """One plan that is carried out."""
 
@@ -117,6 +145,7 @@ class PlanRun:
         self.arrived: dict[Atom, float] = {}
         """When an event came to the root."""
         self.keep_s = self._keep_s()
+        self.unfinished = Unfinished()
         self.nodes: list[Node] = []
         self.root = JunctionNode(self, plan.root)
 
@@ -124,8 +153,22 @@ class PlanRun:
         """Name the events that came to where the composite event is wanted."""
         return (id_ for _, _, id_ in self.arrived)
 
+    @property
+    def needed_from_s(self) -> float:
+        """The time before which nothing is needed any more.
+
+        Failures, and links with more to send than the plan expects, hold things up for longer than its bound.
+        So what may still go with something under way is kept, too. Where something was lost, the bound alone
+        counts: it will never come.
+        """
+        after_bound_s = self.clock.now - self.keep_s
+        world = self.channel.world
+        if not world.settings.recovers or world.links.traffic.drops:
+            return after_bound_s
+        return min(after_bound_s, self.unfinished.earliest_s - self.composite.window_s)
+
     def _keep_s(self) -> float:
-        """Say how long nodes keep what they may be asked for: twice the window and all delays together."""
+        """Say how long nodes keep all they may be asked for: twice the window and all delays together."""
         longest = sum(
             2 * each.delay_s for planned in self.plan.root.all() for each in planned.junction.inputs
         )
