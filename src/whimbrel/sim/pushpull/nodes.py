@@ -73,7 +73,7 @@ class Node(ABC):
         self.sent.update(match.atoms for match in new)
         atoms = {atom for match in new for atom in match.atoms}
         earliest_s = min(match.start for match in new)
-        take = self.run.unfinished.until_run(earliest_s, partial(self.parent.take, self.number, new))
+        take = self.run.in_flight.until_run(earliest_s, partial(self.parent.take, self.number, new))
         self.run.channel.send_events(self.parent.inputs[self.number].path, atoms, kind, take)
 
 
@@ -210,7 +210,7 @@ class JunctionNode(Node):
             asked, lows = partial(child.ask, wanted), [min(each)[0] for each in wanted]
         if lows:
             size_b = self.run.composite.request_b * len(lows)
-            ask = self.run.unfinished.until_run(min(lows), asked)
+            ask = self.run.in_flight.until_run(min(lows), asked)
             self.run.channel.send_request(self.inputs[number].path[::-1], size_b, ask)
 
     def _complete(self, wholes: Sequence[PartialMatch]) -> None:
@@ -228,7 +228,7 @@ class JunctionNode(Node):
         for whole in wholes:
             self.run.settled.setdefault(whole.atoms, now + wait_s + AFTER_ALL_S)
             until = max(now + wait_s, *(self._waits_until(whole, number) for number in self.negated))
-            decide = self.run.unfinished.until_run(whole.start, partial(self._unless_negated, whole))
+            decide = self.run.in_flight.until_run(whole.start, partial(self._unless_negated, whole))
             world = self.run.channel.world
             self.run.clock.at(until + AFTER_ALL_S, partial(world.work_at, self.at, decide))
 

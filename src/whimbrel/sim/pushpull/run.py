@@ -102,7 +102,7 @@ class Channel:
             self.world.post_action(path[0], path[1], onward if len(path) > 2 else then, size_b, kind)
 
 
-class Unfinished:
+class InFlight:
     """What is under way, by the earliest time that it is about: messages, and what brokers have yet to do."""
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class PlanRun:
         self.arrived: dict[Atom, float] = {}
         """When an event came to the root."""
         self.keep_s = self._keep_s()
-        self.unfinished = Unfinished()
+        self.in_flight = InFlight()
         self.nodes: list[Node] = []
         self.root = JunctionNode(self, plan.root)
 
@@ -165,7 +165,7 @@ class PlanRun:
         world = self.channel.world
         if not world.settings.recovers or world.links.traffic.drops:
             return after_bound_s
-        return min(after_bound_s, self.unfinished.earliest_s - self.composite.window_s)
+        return min(after_bound_s, self.in_flight.earliest_s - self.composite.window_s)
 
     def _keep_s(self) -> float:
         """Say how long nodes keep all they may be asked for: twice the window and all delays together."""
