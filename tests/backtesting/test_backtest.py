@@ -100,6 +100,7 @@ def test_a_group_of_null_keeps_the_type_of_its_key(tmp_path, is_restored):
     assert written(live, tmp_path) == written(wb.backtest(query, events, time_unit="s").detections, tmp_path)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data(), graphs(), event_lists(), st.sampled_from([0, 2_000_000]))
 def test_whatever_the_query_live_and_backtest_write_the_same_bytes(tmp_path, data, graph, events, lateness):

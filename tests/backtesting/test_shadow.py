@@ -81,6 +81,7 @@ def changed_graphs(draw) -> tuple[Graph, Graph]:
     return graph, draw(graphs(max_definitions=2)) if factor is None else stretched(graph, factor)
 
 
+@pytest.mark.slow
 @given(st.data(), changed_graphs(), event_lists(), st.booleans())
 def test_a_shadow_tells_what_a_backtest_finds_however_events_come(data, both, events, is_restored):
     live, candidate = map(Query, both)

@@ -46,6 +46,7 @@ print(*sorted(set(sys.modules) & set({HEAVY!r})), file=sys.stderr)
     assert (done.returncode, done.stderr.strip()) == (0, "")
 
 
+@pytest.mark.slow
 def test_detections_and_diagnostics_go_separate_ways(here):
     done = whimbrel(here, "detect", "late.wbl", "--events", "trips.csv")
     assert done.returncode == 0
@@ -67,6 +68,7 @@ def test_exit_status(here, args, status):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["jsonl", "csv", "geojson"])
 def test_a_reader_that_has_seen_enough_ends_it_quietly(here, form):
     rows = "".join(f"e{n},Leave,{n},t{n},3,4,1\n" for n in range(20_000))

@@ -36,6 +36,7 @@ def own(plan, **other):
     return [part for name, value in (given | other).items() if value for part in (f"--{name}", value)]
 
 
+@pytest.mark.slow
 def test_a_plan_is_carried_out_and_judged(plan, tmp_path):
     found = run("simulate", *own(plan), "--out", tmp_path)
     assert found.exit_code == 0, found.output
@@ -125,6 +126,7 @@ def test_a_plan_that_pushes_and_pulls_has_sizes_of_its_own(tmp_path):
     assert (other.exit_code, "another query or network: Danger cannot be" in told) == (1, True)
 
 
+@pytest.mark.slow
 def test_tasks_move_as_planned_along_with_the_ferry(tmp_path):
     plan, figures, results = chain(
         tmp_path, "migrate", "ferry.wbl", "strait.yaml", "crossing.csv", "--rate", "Reading=1"

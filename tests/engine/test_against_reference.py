@@ -56,6 +56,7 @@ def test_events_without_ids_get_those_of_the_reference_in_any_order(data, graph,
     assert plain(as_detections(detect(Query(graph), without_ids(rows)))) == plain(answer)
 
 
+@pytest.mark.slow
 @given(st.data(), graphs(), event_lists(), st.sampled_from([0, SECOND, 3 * SECOND]))
 def test_events_without_ids_get_the_same_ones_however_they_are_cut(data, graph, events, lateness):
     arriving = data.draw(arrivals(events, lateness))

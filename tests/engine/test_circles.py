@@ -25,6 +25,7 @@ def found(text: str, rows: list[dict], coordinates: str = "plane") -> list[dict]
     ).to_pylist()
 
 
+@pytest.mark.slow
 def test_the_border_of_a_circle_belongs_to_it_in_every_direction():
     for n in range(1, 100):
         angle = 2 * math.pi * n / 256 + math.pi / 256  # half-way between the corners of a polygon

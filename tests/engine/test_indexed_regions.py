@@ -41,6 +41,7 @@ def pairs(tables):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.property
 @settings(max_examples=25)
 @given(

@@ -54,6 +54,7 @@ def found(events: list[dict[str, object]], allowed: float) -> list[dict[str, obj
         return wb.detect(wb.compile(QUERY, emit="all"), events).to_pylist()
 
 
+@pytest.mark.slow
 @given(rows)
 def test_patterns_give_the_same_to_the_last_bit(compiled_kernels, events):
     assert found(events, PLAIN) == found(events, -1)

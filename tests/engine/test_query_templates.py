@@ -148,6 +148,7 @@ def _shifted(rows, by):
     return [row | {"time": row["time"] + by, "id": f"{by}.{n}"} for n, row in enumerate(rows)]
 
 
+@pytest.mark.slow
 @pytest.mark.property
 @settings(max_examples=60)
 @given(STEPS, st.sampled_from([1, 2]), st.sampled_from([3, 1 << 20]))

@@ -57,6 +57,7 @@ def test_the_same_seed_gives_the_same_figures():
     assert simulate("hierarchy", {**SMALL["hierarchy"], "seed": 1}).rows != first.rows
 
 
+@pytest.mark.slow
 def test_planning_by_flow_sends_less_than_the_centre_and_as_much_as_estimated():
     results = simulate("nursing-home", {"floors": 1, "rooms": 2, "seconds": 20.0})
     measured = {row["planner"]: row["measured B/s"] for row in results.rows}
@@ -64,6 +65,7 @@ def test_planning_by_flow_sends_less_than_the_centre_and_as_much_as_estimated():
     assert all(abs(row["off by"]) < 0.06 for row in results.rows)
 
 
+@pytest.mark.slow
 def test_by_flow_at_most_half_as_much_is_lost_on_narrow_links_as_by_the_centre():
     rows = simulate("nursing-home-loss", SMALL["nursing-home-loss"]).rows
     lost = {row["planner"]: row["lost"] for row in rows}
@@ -89,6 +91,7 @@ def test_what_is_left_of_videos_decides_how_many_times_less_flows():
     assert times[0.05] > 3 * 6 > times[0.15] > 6.6 > times[0.2]
 
 
+@pytest.mark.slow
 def test_the_command_writes_figures_a_table_and_plots(tmp_path):
     given = [f"--set={key}={value}" for key, value in SMALL["nursing-home"].items()]
     done = CliRunner().invoke(main, ["simulate", "nursing-home", *given, "--out", str(tmp_path)])
@@ -161,6 +164,7 @@ def test_estimates_stand_beside_what_was_measured():
     assert nothing.off_by is None
 
 
+@pytest.mark.slow
 def test_what_a_paper_prints_is_drawn_and_written_beside_ours(tmp_path):
     rows = [{"way": "a", "share": 0.2}, {"way": "b", "share": 0.4}]
     bars = PublishedPlot("bars", "Shares", "way", "share", kind="bar", published=(

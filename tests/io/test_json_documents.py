@@ -188,6 +188,7 @@ def test_an_element_that_is_no_object_is_rejected_alone(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_a_list(tmp_path: Path) -> None:
     element = json.dumps({"type": "a", "time": 1, "note": "x" * 400})
     path = tmp_path / "a.json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.lang import trees
@@ -36,6 +37,7 @@ def test_a_printed_expression_parses_to_itself(node: t.Expression):
     assert parse(format_tree(tree)) == tree
 
 
+@pytest.mark.slow
 @PLENTY
 @given(trees.files, st.data())
 def test_comments_survive_formatting(tree: t.WblFile, data: st.DataObject):
@@ -104,12 +106,14 @@ def test_no_damaged_query_breaks_the_compiler(query: str, data: st.DataObject):
     compile_anything("".join(tokens))
 
 
+@pytest.mark.slow
 @PLENTY
 @given(trees.files)
 def test_no_tree_breaks_the_compiler(tree: t.WblFile):
     compile_anything(format_tree(tree))
 
 
+@pytest.mark.slow
 def test_deep_and_long_texts_are_refused_or_compiled():
     heads = {"(": ")", "not (": ")", "-": "", "not ": "", "abs(": ")"}
     for opening, closing in heads.items():

@@ -73,6 +73,7 @@ def test_a_plan_is_plain_data(yard):
     assert data["deliveries"][1]["latency_s"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_the_same_plan_gives_the_same_picture(tmp_path, kind, yard):
     plan = plan_greedy(*yard)

@@ -57,6 +57,7 @@ def check_delays(costs: Costs, found: Outcome) -> None:
         assert measured.max(initial=0.0) <= bound * (1 + 1e-9) + 1e-9
 
 
+@pytest.mark.slow
 @example(2429, False, True, 40.0).via("what is sent on has the headers of all who were sent to")
 @given(SEEDS, st.booleans(), st.booleans(), st.sampled_from([0.0, 40.0]))
 def test_no_delay_is_above_the_bound(seed, turns, movers, header):
@@ -227,6 +228,7 @@ def engine_workload(at: dict[str, str]) -> Workload:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.fixed_dictionaries({name: st.sampled_from(["edge", "hub", "cloud"]) for name in SIZES}),

@@ -42,6 +42,7 @@ def failures(draw, links):
     return tuple(found)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.data(), graphs(), event_lists(), networks(), how)
 def test_whatever_fails_and_moves_the_detections_are_those_of_one_process(data, graph, events, network, how):

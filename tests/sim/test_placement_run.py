@@ -36,6 +36,7 @@ def planned(query, network, hosts, objective=Objective.BDP):
     return Plan(workload, network, found, objective, "test", evaluate(workload, network, found, objective))
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.data(), graphs(), event_lists(), networks(), st.booleans())
 def test_every_plan_finds_what_one_process_finds(data, graph, events, network, weighs):

@@ -161,6 +161,7 @@ def test_a_file_that_is_not_there_is_told(desk):
     assert detect(desk, "trip.csv") == (1, "error: trip.csv: no such file; did you mean 'trips.csv'?\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variables", "message"),
     [

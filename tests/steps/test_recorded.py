@@ -31,6 +31,7 @@ def test_the_recording_is_strong_evidence():
     assert sum(bool(each["timeouts"]) for each in records) >= 0.2 * len(records)
 
 
+@pytest.mark.slow
 def test_a_part_of_the_recording_is_found():
     assert differing(recorded()[:QUICK]) == []
 

@@ -22,6 +22,7 @@ def agrees(record):
     ] and sorted({(late.end, late.taken) for late in found.timeouts}) == timeouts
 
 
+@pytest.mark.slow
 def test_the_recording_is_found_in_its_order():
     assert differing(recorded()) == []
 

@@ -144,6 +144,7 @@ def test_detection_in_a_store_is_detection_in_all_events(coordinates, data):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ["plane", "lonlat"])
 def test_every_condition_keeps_the_events_on_its_border(new_store, coordinates):
     places = [None, *product(_ACROSS, (0.0, 5.0)), (5.0, 5.0, 7.0), (14.0, 0.0, 30.0)]
@@ -164,6 +165,7 @@ def test_every_condition_keeps_the_events_on_its_border(new_store, coordinates):
     assert 0 < found <= read < 0.75 * len(rows) * len((*_IN_SPACE, *_IN_TIME[::11]))
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_a_scan_gives_the_events_asked_for(data):
     rows = data.draw(event_lists())

@@ -101,6 +101,7 @@ def test_ranges_are_found_as_if_each_were_tried(data):
         assert found(subs, events) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["half lines", "few bounds", "narrow", "around zero"])
 def test_chains_that_grow_and_shrink_lose_nothing(kind):
     random = np.random.default_rng(5)

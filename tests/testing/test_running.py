@@ -309,6 +309,7 @@ def test_rows_of_a_file_that_are_no_events_are_rejected(queries):
     assert queries.one("events trips.csv\nexpect 2 Late\nexpect 1 rejected event").status == "passed"
 
 
+@pytest.mark.slow
 def test_a_long_file_is_pushed_in_pieces(queries):
     rows = "".join(f"Leave,{second},T{second}\n" for second in range(5_000))
     queries.write("trips.csv", f"type,time,truck\n{rows}")

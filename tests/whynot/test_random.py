@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.reference.data import order
@@ -15,6 +16,7 @@ from whimbrel.graph.query import Query
 from whimbrel.model.time import SECOND
 
 
+@pytest.mark.slow
 @given(graphs(), event_lists())
 def test_every_reason_is_true(graph, events):
     detections = expected(graph, events)

@@ -122,6 +122,7 @@ def test_nothing_to_begin_with():
     assert nearest("A(v > 5) as a next A(v < 3) as b within 9 s", "C@0s:v=1")[0] == "nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_recorded_patterns_are_explained(seed):
     record = recorded()[seed]

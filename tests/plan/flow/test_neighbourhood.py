@@ -119,6 +119,7 @@ def test_packets_are_filled_one_by_one():
     assert videos < FlowAssignment(model, hosts).packets_s(1_500.0) < videos + 3
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(st.integers(0, 10_000), st.sampled_from([0.1, 1.0, 10.0]))
 def test_replanning_is_valid_and_never_worse_than_staying_if_that_is_possible(seed, louder):

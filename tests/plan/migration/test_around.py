@@ -85,6 +85,7 @@ def test_a_problem_looks_at_nearby_brokers_only():
     assert used <= {*close.tolist(), network.number["cloud"]}
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1))
 def test_a_plan_stays_the_shortest_while_weights_change_within_the_threshold(seed):
     problem = random_problem(seed)

@@ -137,6 +137,7 @@ def test_other_objectives_are_told_to_be_left_aside():
     assert "and nothing else" in plan_along_tracks(*bus(), Objective.FLOW).words()
 
 
+@pytest.mark.slow
 @FEWER
 @given(st.integers(0, 10_000), st.sampled_from([0.5, 1.0, 3.0]))
 def test_plans_are_never_dearer_than_the_best_hosts_that_stay(seed, step_s):
@@ -157,6 +158,7 @@ def _end(plan: Plan) -> float | None:
     return None if plan.horizon is None else plan.horizon.end_s
 
 
+@pytest.mark.slow
 @FEWER
 @given(st.integers(0, 10_000))
 def test_plans_keep_capacities_and_latencies(seed):
@@ -195,12 +197,14 @@ def test_words_and_tables(ferry, update_golden):
     assert said == file.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_guide_shows_what_the_example_says(ferry):
     page = (EXAMPLE.parents[1] / "docs" / "planning.md").read_text(encoding="utf-8")
     words = plan_along_tracks(*ferry).words().splitlines()
     assert all(line in page for line in (words[0], words[4], words[8], words[-1]))
 
 
+@pytest.mark.slow
 def test_a_plan_is_plain_data(ferry):
     plan = plan_along_tracks(*ferry)
     data = json.loads(json.dumps(plan.to_dict(), allow_nan=False))

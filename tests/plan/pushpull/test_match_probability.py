@@ -54,6 +54,7 @@ def follows(events, number, time):
 CASES = [(1.0, 0.5), (1.0, 1.0, 1.0), (0.3, 2.0, 1.0), (3.0, 1.5, 1.0, 0.75), (2.0,) * 6, (1.0,) * 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expected", CASES)
 def test_shares_are_those_of_drawn_events(expected):
     events = drawn(expected, 6_000)

@@ -246,6 +246,7 @@ def test_no_planner_is_below_the_optimum_and_ours_is_never_above_the_others(seed
         assert best.estimate.cost_s <= other.estimate.cost_s * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_conversions_and_shortings_that_turn_out_bad_are_not_kept():
     """What the paper leaves open: where Comet is stuck, ours is at the optimum, with junctions shorted."""
     stuck, shorted = 0, set()
@@ -268,6 +269,7 @@ def test_conversions_and_shortings_that_turn_out_bad_are_not_kept():
     assert True in shorted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_large_tree_is_planned_better_than_by_comet(seed):
     rng = random.Random(seed)

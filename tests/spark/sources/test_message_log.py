@@ -73,6 +73,7 @@ def test_a_reopened_log_goes_on(opened):
     assert messages(again, 0, 3) == [message(0), message(1), message(2)]
 
 
+@pytest.mark.slow
 def test_what_was_appended_outlives_a_killed_process(tmp_path, opened):
     process = subprocess.Popen(
         [sys.executable, "-c", APPENDING, tmp_path / "spool"], stdout=subprocess.PIPE, text=True

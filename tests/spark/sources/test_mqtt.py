@@ -116,6 +116,7 @@ def test_micro_batches_are_bounded(reader, publisher):
     assert payloads(source, middle, source.latestOffset(middle, ReadMaxRows(3))) == [b"3", b"4"]
 
 
+@pytest.mark.slow
 def test_what_comes_while_nobody_reads_is_there_afterwards(reader, publisher, caplog):
     caplog.set_level("INFO", "whimbrel.spark.sources")
     source = reader()
@@ -157,6 +158,7 @@ def test_no_more_is_acknowledged_than_may_be_buffered(reader, publisher, caplog)
     assert sorted(map(int, found)) == list(range(200))
 
 
+@pytest.mark.slow
 def test_retained_messages_come_once(reader, port, publisher):
     publisher.client.publish("fleet/1", "kept", qos=1, retain=True).wait_for_publish(10)
     source = reader()
