@@ -333,7 +333,8 @@ def test_random_mobile_queries_tell_something():
 
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=400, database=None)
+    # Few have history or several interests: enough examples, always the same, that chance decides nothing.
+    @settings(max_examples=1200, database=None, derandomize=True)
     @given(mobile_queries(), worlds_of_events(max_size=14))
     def run(query, events):
         found = told(query, events)
@@ -345,6 +346,5 @@ def test_random_mobile_queries_tell_something():
         seen["own"] += query.focal.type != FOCAL
 
     run()
-    # About a third tell something, and one in fifteen has history or several interests.
     assert seen["told"] > seen["all"] / 5
-    assert min(seen["history"], seen["live"], seen["several"], seen["own"]) > seen["all"] / 40
+    assert min(seen["history"], seen["live"], seen["several"], seen["own"]) > seen["all"] / 20
