@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from whimbrel.errors import QueryError
 from whimbrel.graph.custom import CustomOperator
@@ -14,6 +14,9 @@ from whimbrel.graph.passes import rewrite
 from whimbrel.graph.policies import Context
 from whimbrel.graph.scope import selection
 from whimbrel.model.schema import EventSchema
+
+if TYPE_CHECKING:
+    from whimbrel.graph.mobile.query import MobileQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class Query:
     warnings: tuple[str, ...] = ()
     operators: Mapping[str, type[CustomOperator]] = field(default_factory=dict)
     """The classes behind its `Custom` operators, by the name of their function."""
+    mobile: tuple[MobileQuery, ...] = ()
+    """The mobile queries in it: what its outputs find is told of their interests, and not by itself."""
     _rewritten: Graph | None = field(default=None, init=False, compare=False, repr=False)
 
     @property

@@ -1,0 +1,1 @@
+"""How mobile queries run: timelines of interests, history, members that share a run, deliveries."""
