@@ -283,10 +283,11 @@ def row_ids(context: ExecutionContext, stream: OperatorStream, rows: Int64Array)
     """Look up the ids of events, atomic or derived."""
     if stream.store is context.atoms.store:
         return event_ids(stream.store, rows)
-    return _hexadecimal(*row_hashes(context, stream, rows))
+    return hexadecimal(*row_hashes(context, stream, rows))
 
 
-def _hexadecimal(high: HashArray, low: HashArray) -> pa.Array:
+def hexadecimal(high: HashArray, low: HashArray) -> pa.Array:
+    """Write pairs of hashes as ids: 32 hexadecimal digits each."""
     digits = np.stack([high, low], axis=1).astype(">u8").tobytes().hex().encode()
     offsets = np.arange(0, 32 * (len(high) + 1), 32, dtype=np.int32)
     return pa.StringArray.from_buffers(len(high), pa.py_buffer(offsets), pa.py_buffer(digits))

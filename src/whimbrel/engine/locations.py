@@ -8,7 +8,7 @@ import pyarrow as pa
 from whimbrel.engine.kernels.hull import hulls, write_wkb
 from whimbrel.engine.row_store import Lineage, RowStore, offsets_of
 from whimbrel.engine.shapes import SHAPE, shape_texts, wkb_of
-from whimbrel.engine.values import Column, FloatArray, Int64Array, from_arrow, nothing, to_arrow
+from whimbrel.engine.values import Column, FloatArray, Int64Array, floats, from_arrow, nothing, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Coordinates, Type
 
@@ -90,8 +90,4 @@ def _points(atoms: RowStore, lineage: Lineage) -> tuple[Int64Array, FloatArray, 
 
 
 def _floats(atoms: RowStore, axis: str, refs: Int64Array) -> FloatArray:
-    column = atoms.column(Attribute(None, axis), refs)
-    if column.type is None:
-        return np.full(len(refs), np.nan)
-    values: FloatArray = column.values.astype(np.float64)
-    return values if column.null is None else np.where(column.null, np.nan, values)
+    return floats(atoms.column(Attribute(None, axis), refs))

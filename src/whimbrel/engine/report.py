@@ -24,6 +24,10 @@ UTC = pa.timestamp("us", "UTC")
 FIXED = ("id", "type", "start", "end", "geometry")
 COORDINATES_KEY = b"whimbrel.coordinates"
 ATTRIBUTES_KEY = b"whimbrel.attributes"
+DELIVERIES_KEY = b"whimbrel.deliveries"
+"""Tables of deliveries of mobile queries have this: they have an order of their own."""
+KNOWN = "@known"
+"""The column of deliveries that says by which watermark each detection is known, until they are in order."""
 
 
 _EMPTY = pa.schema(
@@ -119,7 +123,7 @@ def together(
     coordinates: Coordinates | None,
     attributes: Mapping[str, Sequence[str]] | None = None,
 ) -> pa.Table:
-    """Join tables of detections, in the order (end, start, type, events).
+    """Join tables of detections, in the order (end, start, type, events); deliveries as they are told.
 
     Types and attributes stand in the order of `attributes`, others after them as they come: with those of the
     query, that is the same however its detections were cut into tables.
@@ -134,18 +138,23 @@ def together(
     known = _attributes(joined)
     names = [name for names in owned.values() for name in names if name in known]
     joined = joined.select([*FIXED, *dict.fromkeys([*names, *known]), "events"])
-    if not _follow_each_other(tables):
-        order = _order(joined)
+    told = [DELIVERIES_KEY in (table.schema.metadata or {}) for table in tables]
+    if not _follow_each_other(tables, "told" if all(told) else "end"):
+        order = _order_told(joined) if any(told) else _order(joined)
         joined = joined if order is None else joined.take(pa.array(order))
-    return joined.replace_schema_metadata(_metadata(owned, coordinates))
+    metadata = _metadata(owned, coordinates)
+    if any(told):
+        metadata |= {DELIVERIES_KEY: b"1"}
+        joined = joined.drop_columns([KNOWN]) if KNOWN in joined.column_names else joined
+    return joined.replace_schema_metadata(metadata)
 
 
-def _follow_each_other(tables: Sequence[pa.Table]) -> bool:
+def _follow_each_other(tables: Sequence[pa.Table], by: str) -> bool:
     """Tell whether tables that were joined before, and so are in order, follow each other in time."""
     if not all(COORDINATES_KEY in (table.schema.metadata or {}) for table in tables):
         return False
-    ends = [table.column("end") for table in tables]
-    return all(one[-1].value < other[0].value for one, other in pairwise(ends))
+    times = [table.column(by) for table in tables]
+    return all(one[-1].value < other[0].value for one, other in pairwise(times))
 
 
 def _attributes(table: pa.Table) -> list[str]:
@@ -154,12 +163,39 @@ def _attributes(table: pa.Table) -> list[str]:
 
 def _order(table: pa.Table) -> Int64Array | None:
     """Find the order (end, start, type, events, id); None where the rows are in it already."""
-    end, start = (_numbers(table.column(name)) for name in ("end", "start"))
-    kind = _ranks(table.column("type"))
-    order = np.lexsort((kind, start, end))
-    end, start, kind = end[order], start[order], kind[order]
+    return _settled(table, [_ranks(table.column("type")), *_times(table, "start", "end")])
+
+
+def _order_told(table: pa.Table) -> Int64Array | None:
+    """Find the order in which deliveries are told; plain detections stand among them by their ends.
+
+    At the same time, what is gone of an interest comes before what stays, and that before what is new; then
+    what was known first. So all of an interest comes before all of the next one.
+    """
+    known, told = (pc.coalesce(table.column(name), table.column("end")) for name in (KNOWN, "told"))
+    change = pc.index_in(table.column("change"), pa.array(["removed", "kept", "added"])).fill_null(2)
+    keys = [
+        _ranks(table.column("type")),
+        *_times(table, "start", "end"),
+        _numbers(known),
+        _numbers(change),
+        _numbers(table.column("interest").fill_null(0)),
+        _ranks(table.column("focal").cast(pa.string())),
+        _ranks(table.column("query")),
+        _numbers(told),
+    ]
+    return _settled(table, keys)
+
+
+def _times(table: pa.Table, *names: str) -> list[Int64Array]:
+    return [_numbers(table.column(name)) for name in names]
+
+
+def _settled(table: pa.Table, keys: Sequence[Int64Array]) -> Int64Array | None:
+    """Find the order by keys, the least important first; events and ids tell apart what they do not."""
+    order = np.lexsort(keys)
     tied = np.zeros(len(order), np.bool_)
-    tied[1:] = (end[1:] == end[:-1]) & (start[1:] == start[:-1]) & (kind[1:] == kind[:-1])
+    tied[1:] = np.logical_and.reduce([key[order][1:] == key[order][:-1] for key in keys])
     if tied.any():
         order = Ties(table).settled(order, tied)
     return None if bool((order == np.arange(len(order))).all()) else order
@@ -167,8 +203,9 @@ def _order(table: pa.Table) -> Int64Array | None:
 
 def _ranks(types: pa.ChunkedArray) -> Int64Array:
     """Rank every row's type in the order of the types."""
-    names = sorted(pc.unique(types).to_pylist())
-    ranks: Int64Array = pc.index_in(types, pa.array(names, pa.string())).to_numpy().astype(np.int64)
+    names = sorted(name for name in pc.unique(types).to_pylist() if name is not None)
+    places = pc.index_in(types, pa.array(names, pa.string())).fill_null(-1)
+    ranks: Int64Array = places.to_numpy().astype(np.int64)
     return ranks
 
 
@@ -181,12 +218,19 @@ def _owned(tables: Sequence[pa.Table], known: Mapping[str, Sequence[str]]) -> di
     """Name the attributes of every type of detection, those that are known in their order."""
     by_type: dict[str, list[str]] = {}
     for table in tables:
-        stated = (table.schema.metadata or {}).get(ATTRIBUTES_KEY)
-        of_table = json.loads(stated) if stated else {table.column("type")[0].as_py(): _attributes(table)}
-        for kind, names in of_table.items():
+        for kind, names in owned_attributes(table).items():
             by_type[kind] = _merged(by_type.get(kind, []), names)
     kinds = [kind for kind in dict.fromkeys([*known, *by_type]) if kind in by_type]
     return {kind: _in_order(known.get(kind, ()), by_type[kind]) for kind in kinds}
+
+
+def owned_attributes(table: pa.Table) -> dict[str, list[str]]:
+    """Name the attributes of each type of detection in a table, which has some."""
+    stated = (table.schema.metadata or {}).get(ATTRIBUTES_KEY)
+    if stated:
+        found: dict[str, list[str]] = json.loads(stated)
+        return found
+    return {table.column("type")[0].as_py(): _attributes(table)}
 
 
 def _in_order(known: Sequence[str], found: list[str]) -> list[str]:

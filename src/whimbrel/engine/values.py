@@ -80,6 +80,14 @@ def from_arrow(array: pa.Array) -> Column:
     return Column(kind, values.astype(NUMPY_TYPES[kind], copy=False), null)
 
 
+def floats(column: Column) -> FloatArray:
+    """Read numbers as floats, NaN where there is none."""
+    if column.type is None:
+        return np.full(len(column), np.nan)
+    values: FloatArray = column.values.astype(np.float64)
+    return values if column.null is None else np.where(column.null, np.nan, values)
+
+
 def to_arrow(column: Column, kind: Type | None = None) -> pa.Array:
     """Write a column as an Arrow array of its own type, or of `kind`."""
     wanted = kind or column.type

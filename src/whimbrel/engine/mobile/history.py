@@ -1,0 +1,196 @@
+"""What runs for single interests take, by place and time: what happened lately, and what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.mobile.place_index import PlaceIndex
+from whimbrel.engine.mobile.placed_rows import PlacedRows
+from whimbrel.engine.mobile.reporting import places_of_atoms
+from whimbrel.engine.mobile.updates import FocalKeys
+from whimbrel.engine.snapshot import Blocks
+from whimbrel.engine.source_events import SourceEvents
+from whimbrel.engine.streams import OperatorStream
+from whimbrel.engine.values import Int64Array, floats
+from whimbrel.graph.expressions import Attribute
+from whimbrel.model.schema import Coordinates
+
+Pairs = tuple[Int64Array, Int64Array]
+"""Places of interests, and rows that lie in them."""
+
+
+class History(Protocol):
+    """The rows of one stream that interests look back at, and those that are new."""
+
+    back: int
+    """How long before what is told they may still decide about it."""
+
+    def take_in(self) -> None:
+        """Add what is new in the stream."""
+        ...
+
+    def find(self, of: Interests, since: Int64Array, until: Int64Array) -> Pairs:
+        """Find what lies in each interest, from one time on and before another."""
+        ...
+
+    def count(self, of: Interests, since: Int64Array, until: Int64Array) -> Int64Array:
+        """Tell about how many rows `find` gives for each interest."""
+        ...
+
+    def forget_before(self, time: int) -> None:
+        """Let go of what is older."""
+        ...
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the rows."""
+        ...
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        ...
+
+
+class EventHistory:
+    """Atomic events of one selection."""
+
+    def __init__(
+        self,
+        selection: OperatorStream,
+        events: SourceEvents,
+        back: int,
+        coordinates: Coordinates,
+        excluding: FocalKeys | None,
+    ) -> None:
+        self.back = back
+        self._selection = selection
+        self._events = events
+        self._excluding = excluding
+        self._index = PlaceIndex(coordinates)
+
+    def take_in(self) -> None:
+        """Add what is new in the selection."""
+        rows = self._selection.new
+        if len(rows):
+            store = self._selection.store
+            x, y = (floats(store.column(Attribute(None, axis), rows)) for axis in ("x", "y"))
+            self._index.append(rows, store.spans(rows)[1], x, y)
+
+    def find(self, of: Interests, since: Int64Array, until: Int64Array) -> Pairs:
+        """Find what lies in each interest, from one time on and before another."""
+        which, rows = self._index.find(of.areas, since, until)
+        if self._excluding is None or not len(rows):
+            return which, rows
+        others = self._excluding.of_rows(self._events, rows) != of.obj[which]
+        return which[others], rows[others]
+
+    def count(self, of: Interests, since: Int64Array, until: Int64Array) -> Int64Array:
+        """Tell how many rows lie in each interest."""
+        return self._index.count(of.areas, since, until)
+
+    def forget_before(self, time: int) -> None:
+        """Let go of what is older."""
+        self._index.forget_before(time)
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write which rows there are."""
+        self._index.save(blocks, name)
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        self._index.load(blocks, name)
+
+
+class TimePointHistory:
+    """Time points: they are in every interest."""
+
+    def __init__(self, selection: OperatorStream, back: int) -> None:
+        self.back = back
+        self._selection = selection
+        self._rows = np.zeros(0, np.int64)
+        self._times = np.zeros(0, np.int64)
+
+    def take_in(self) -> None:
+        """Add what is new in the selection."""
+        rows = self._selection.new
+        if len(rows):
+            self._rows = np.concatenate([self._rows, rows])
+            self._times = np.concatenate([self._times, self._selection.store.spans(rows)[1]])
+
+    def find(self, of: Interests, since: Int64Array, until: Int64Array) -> Pairs:
+        """Find what happens from one time on and before another."""
+        in_time = (self._times >= since[:, None]) & (self._times < until[:, None])
+        which, place = np.nonzero(in_time)
+        return which, self._rows[place]
+
+    def count(self, of: Interests, since: Int64Array, until: Int64Array) -> Int64Array:
+        """Tell how many there can be."""
+        return np.full(len(of), len(self._rows))
+
+    def forget_before(self, time: int) -> None:
+        """Let go of what is older."""
+        kept = self._times >= time
+        self._rows, self._times = self._rows[kept], self._times[kept]
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write which rows there are."""
+        blocks.put_arrays(name, {"rows": self._rows, "times": self._times})
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        arrays = blocks.arrays(name)
+        self._rows, self._times = arrays["rows"], arrays["times"]
+
+
+class GivenHistory:
+    """Rows of a definition that is found once for all."""
+
+    def __init__(
+        self,
+        given: OperatorStream,
+        events: SourceEvents,
+        back: int,
+        coordinates: Coordinates,
+        excluding: FocalKeys | None,
+        known: Callable[[OperatorStream, Int64Array], Int64Array],
+    ) -> None:
+        self.back = back
+        self._given = given
+        self._events = events
+        self._excluding = excluding
+        self._known = known
+        self._placed = PlacedRows(coordinates)
+
+    def take_in(self) -> None:
+        """Add what is new in the stream."""
+        rows = self._given.new
+        if not len(rows):
+            return
+        known = self._known(self._given, rows)
+        order = np.lexsort((rows, known))
+        rows, known = rows[order], known[order]
+        atoms = places_of_atoms(self._events, self._given.store.lineage(rows), self._excluding)
+        self._placed.append(rows, known, atoms)
+
+    def find(self, of: Interests, since: Int64Array, until: Int64Array) -> Pairs:
+        """Find what lies in each interest, from one time on and before another."""
+        return self._placed.find(of, since, until, excluding_own=self._excluding is not None)
+
+    def count(self, of: Interests, since: Int64Array, until: Int64Array) -> Int64Array:
+        """Tell how many rows have an event in each interest."""
+        return self._placed.count(of, since, until)
+
+    def forget_before(self, time: int) -> None:
+        """Let go of what is older."""
+        self._placed.forget_before(time)
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write which rows there are."""
+        self._placed.save(blocks, name)
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        self._placed.load(blocks, name)

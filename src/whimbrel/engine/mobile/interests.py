@@ -1,0 +1,55 @@
+"""The interests that a step is about: whose they are, from when to when, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from whimbrel.engine.mobile.areas import AreaSet
+from whimbrel.engine.snapshot import Blocks
+from whimbrel.engine.values import BoolArray, Int64Array
+
+
+@dataclass(frozen=True, slots=True)
+class Interests:
+    """Some interests of focal objects."""
+
+    obj: Int64Array
+    number: Int64Array
+    """Which one of its object, from 1."""
+    start: Int64Array
+    end: Int64Array
+    """When it ends, without that instant; the end of time where nobody knows."""
+    lifetime: Int64Array
+    member: Int64Array
+    """Which member of the cohorts it is, if anything is found for it alone."""
+    areas: AreaSet
+
+    def __len__(self) -> int:
+        return len(self.obj)
+
+    def take(self, which: Int64Array | BoolArray) -> Interests:
+        """Give some of them."""
+        rows = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        arrays = {name: getattr(self, name)[rows] for name in _ARRAYS}
+        return Interests(**arrays, areas=self.areas.take(rows))
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write them."""
+        blocks.put_arrays(name, {each: getattr(self, each) for each in _ARRAYS})
+        self.areas.save(blocks, f"{name}/areas")
+
+    @classmethod
+    def load(cls, blocks: Blocks, name: str) -> Interests:
+        """Read what `save` wrote."""
+        return cls(**blocks.arrays(name), areas=AreaSet.load(blocks, f"{name}/areas"))
+
+    @staticmethod
+    def concat(parts: list[Interests]) -> Interests:
+        """Put several one after the other."""
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
+        return Interests(**arrays, areas=AreaSet.concat([part.areas for part in parts]))
+
+
+_ARRAYS = tuple(field.name for field in fields(Interests) if field.name != "areas")

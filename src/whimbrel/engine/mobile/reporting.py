@@ -1,0 +1,53 @@
+"""Detections on their way to those who follow objects: as tables, and where their events are."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.identity import row_hashes
+from whimbrel.engine.mobile.atom_places import AtomPlaces
+from whimbrel.engine.mobile.deliveries import COLUMNS
+from whimbrel.engine.mobile.updates import FocalKeys
+from whimbrel.engine.report import ATTRIBUTES_KEY, owned_attributes
+from whimbrel.engine.row_store import Lineage, different
+from whimbrel.engine.source_events import SourceEvents
+from whimbrel.engine.streams import ExecutionContext, OperatorStream
+from whimbrel.engine.total_order import are_time_points
+from whimbrel.engine.values import Int64Array, UInt64Array, floats
+from whimbrel.graph.expressions import Attribute
+
+
+def detection_keys(context: ExecutionContext, stream: OperatorStream, rows: Int64Array) -> UInt64Array:
+    """Give each detection a number that tells it apart: its id, folded."""
+    high, low = row_hashes(context, stream, rows)
+    return high ^ ((low << np.uint64(1)) | (low >> np.uint64(63)))
+
+
+def places_of_atoms(events: SourceEvents, lineage: Lineage, keys: FocalKeys | None) -> AtomPlaces:
+    """Look up where the atomic events below some detections are.
+
+    `keys` tells whose they are, where an object's own events do not count.
+    """
+    store = events.stream.store
+    refs, inverse = different(lineage.refs)
+    x, y = (floats(store.column(Attribute(None, axis), refs)) for axis in ("x", "y"))
+    types = store.column(Attribute(None, "type"), refs)
+    everywhere = np.zeros(len(refs), np.bool_) if types.type is None else are_time_points(types.values)
+    obj = np.full(len(refs), -1, np.int64) if keys is None else keys.of_rows(events, refs)
+    return AtomPlaces(lineage.offsets, x[inverse], y[inverse], everywhere[inverse], obj[inverse])
+
+
+def apart_from_deliveries(table: pa.Table) -> pa.Table:
+    """Keep the attributes of detections apart from the columns of deliveries."""
+    if not any(name in COLUMNS for name in table.column_names):
+        return table
+    owned = {kind: list(map(_free, names)) for kind, names in owned_attributes(table).items()}
+    renamed = table.rename_columns(list(map(_free, table.column_names)))
+    return renamed.replace_schema_metadata({ATTRIBUTES_KEY: json.dumps(owned).encode()})
+
+
+def _free(name: str) -> str:
+    return f"{name}_" if name in COLUMNS else name

@@ -1,0 +1,264 @@
+"""What is told of what each interest has: all of it, what is new to the object, or what changes.
+
+All three take, step by step, what the interests of the step have, and the interests themselves. They keep what
+was told before for as long as it decides about what is told next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from whimbrel.engine.mobile.deliveries import ADDED, KEPT, REMOVED, Told, concat_detections
+from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.snapshot import Blocks
+from whimbrel.engine.values import BoolArray, Int64Array, UInt64Array
+from whimbrel.graph.mobile import MobilePolicy
+from whimbrel.model.time import END_OF_TIME
+
+
+class Telling(Protocol):
+    """A way of telling."""
+
+    @property
+    def due(self) -> int:
+        """When something is told even if nothing happens."""
+        ...
+
+    def tell(self, had: list[Told], of: Interests, watermark: int) -> tuple[list[Told], Interests]:
+        """Choose what is told, given what the interests of a step have, and all that end in it.
+
+        Gives it with the interests that it is told of: those of the step, and perhaps earlier ones.
+        """
+        ...
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write what was told."""
+        ...
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        ...
+
+
+def telling(policy: MobilePolicy) -> Telling:
+    """Choose the way of telling that a policy asks for."""
+    return {"all": TellAll, "new": TellNew, "changes": TellChanges}[policy.deliver]()
+
+
+class TellAll:
+    """Each detection in each interest that has it."""
+
+    due = END_OF_TIME
+
+    def tell(self, had: list[Told], of: Interests, watermark: int) -> tuple[list[Told], Interests]:
+        """Tell everything."""
+        return had, of
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write nothing: nothing that was told matters again."""
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read nothing."""
+
+
+class TellNew:
+    """Each detection once for each object."""
+
+    due = END_OF_TIME
+
+    def __init__(self) -> None:
+        self.seen: UInt64Array = np.zeros(0, np.uint64)
+        self.until: Int64Array = np.zeros(0, np.int64)
+        """Until when each may be found again: as long as history reaches back to it."""
+
+    def tell(self, had: list[Told], of: Interests, watermark: int) -> tuple[list[Told], Interests]:
+        """Tell what no interest of the object had before."""
+        marks = [_marks(each, of.obj[each.interest]) for each in had]
+        mark = np.concatenate([*marks, np.zeros(0, np.uint64)])
+        number = np.concatenate([*(of.number[each.interest] for each in had), np.zeros(0, np.int64)])
+        until = np.concatenate(
+            [*(each.known + of.lifetime[each.interest] for each in had), np.zeros(0, np.int64)]
+        )
+        order = np.lexsort((number, mark))
+        first = np.ones(len(order), np.bool_)
+        first[1:] = mark[order][1:] != mark[order][:-1]
+        chosen = np.zeros(len(mark), np.bool_)
+        chosen[order[first]] = True
+        chosen &= ~np.isin(mark, self.seen)
+        self._remember(mark, until, watermark)
+        bounds = np.cumsum([0, *map(len, had)])
+        picked = [np.flatnonzero(chosen[a:b]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [each.take(rows) for each, rows in zip(had, picked, strict=True) if len(rows)], of
+
+    def _remember(self, mark: UInt64Array, until: Int64Array, watermark: int) -> None:
+        marks, untils = np.concatenate([self.seen, mark]), np.concatenate([self.until, until])
+        live = untils >= watermark
+        order = np.lexsort((-untils[live], marks[live]))
+        marks, untils = marks[live][order], untils[live][order]
+        first = np.ones(len(marks), np.bool_)
+        first[1:] = marks[1:] != marks[:-1]
+        self.seen, self.until = marks[first], untils[first]
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write what was told."""
+        blocks.put_arrays(name, {"seen": self.seen, "until": self.until})
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        arrays = blocks.arrays(name)
+        self.seen, self.until = arrays["seen"], arrays["until"]
+
+
+class TellChanges:
+    """At each switch what is gone and what stays, and then what is added.
+
+    When an interest ends without a successor, all that was seen of it goes.
+    """
+
+    def __init__(self) -> None:
+        self.shown: Told | None = None
+        """What the interests that have not been followed by others have."""
+        self.of: Interests | None = None
+
+    @property
+    def due(self) -> int:
+        """When an interest has ended, and no other follows."""
+        return int(self.of.end.min()) if self.of is not None and len(self.of) else END_OF_TIME
+
+    def tell(self, had: list[Told], of: Interests, watermark: int) -> tuple[list[Told], Interests]:
+        """Compare each interest that begins with the one before it."""
+        interests, places = self._with_earlier(of)
+        shown = _joined([*([self.shown] if self.shown is not None else []), *_moved(had, places)])
+        follower = _followers(interests)
+        told = had if shown is None else self._compared(shown, interests, follower, places, had, watermark)
+        self._keep(shown, interests, follower, watermark)
+        return told, interests
+
+    def _with_earlier(self, of: Interests) -> tuple[Interests, Int64Array]:
+        """Put the interests of a step behind those of earlier steps that are not among them.
+
+        Those that are take their places: they may have ended since. Gives the new place of each.
+        """
+        if self.of is None:
+            return of, np.arange(len(of))
+        found = _places(_codes(of.obj, of.number), _codes(self.of.obj, self.of.number))
+        fresh = np.flatnonzero(found < 0)
+        joined = Interests.concat([self.of, of.take(fresh)])
+        end = joined.end.copy()
+        end[found[found >= 0]] = of.end[found >= 0]
+        places = found.copy()
+        places[fresh] = len(self.of) + np.arange(len(fresh))
+        return replace(joined, end=end), places
+
+    def _compared(
+        self,
+        shown: Told,
+        interests: Interests,
+        follower: Int64Array,
+        places: Int64Array,
+        had: list[Told],
+        watermark: int,
+    ) -> list[Told]:
+        """Tell what changes: of what is shown, what goes; of what is there, what stays and what is new."""
+        told: list[Told] = []
+        before = _predecessors(follower)
+        seen = np.sort(_marks(shown, shown.interest))
+        now: list[UInt64Array] = [np.zeros(0, np.uint64)]
+        for each in _moved(had, places):
+            stays = np.isin(_marks(each, before[each.interest]), seen)
+            stays &= before[each.interest] >= 0
+            now.append(_marks(each, before[each.interest])[stays])
+            change = np.where(stays, KEPT, ADDED)
+            time = np.where(stays, interests.start[each.interest], each.time)
+            told.append(Told(each.table, each.key, each.interest, each.known, change, time))
+        goes = ~np.isin(_marks(shown, shown.interest), np.concatenate(now))
+        followed = follower[shown.interest] >= 0
+        over = ~followed & (interests.end[shown.interest] <= watermark)
+        gone = shown.take(np.flatnonzero(goes & (followed | over)))
+        if len(gone):
+            next_one = follower[gone.interest]
+            where = np.where(next_one >= 0, next_one, gone.interest)
+            time = np.where(next_one >= 0, interests.start[where], interests.end[gone.interest])
+            told.append(Told(gone.table, gone.key, where, gone.known, np.full(len(gone), REMOVED), time))
+        return told
+
+    def _keep(self, shown: Told | None, interests: Interests, follower: Int64Array, watermark: int) -> None:
+        """Keep what a later interest will be compared with."""
+        stays = (follower < 0) & (interests.end > watermark)
+        rows = np.flatnonzero(stays)
+        place = np.full(len(interests), -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        self.of = interests.take(rows)
+        if shown is None:
+            return
+        left = shown.take(np.flatnonzero(stays[shown.interest]))
+        self.shown = Told(left.table, left.key, place[left.interest], left.known, left.change, left.time)
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write what is shown, and of which interests."""
+        blocks.put_json(name, [self.shown is not None, self.of is not None])
+        if self.shown is not None:
+            self.shown.save(blocks, f"{name}/shown")
+        if self.of is not None:
+            self.of.save(blocks, f"{name}/of")
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        has_shown, has_interests = blocks.json(name)
+        self.shown = Told.load(blocks, f"{name}/shown") if has_shown else None
+        self.of = Interests.load(blocks, f"{name}/of") if has_interests else None
+
+
+def _codes(obj: Int64Array, number: Int64Array) -> Int64Array:
+    """Give each interest one number by its object and its own number."""
+    return (obj << 32) | number
+
+
+def _places(wanted: Int64Array, among: Int64Array) -> Int64Array:
+    """Find where each number stands among others; -1 where it does not."""
+    order = np.argsort(among, kind="stable")
+    if not len(order):
+        return np.full(len(wanted), -1, np.int64)
+    at = np.minimum(np.searchsorted(among[order], wanted), len(order) - 1)
+    found = order[at]
+    return np.where(among[found] == wanted, found, -1)
+
+
+def _followers(interests: Interests) -> Int64Array:
+    """Find the interest that follows each without a gap; -1 where there is none."""
+    codes = _codes(interests.obj, interests.number)
+    found = _places(codes + 1, codes)
+    return np.where((found >= 0) & (interests.start[found] == interests.end), found, -1)
+
+
+def _predecessors(follower: Int64Array) -> Int64Array:
+    """Turn it round: the interest that each follows."""
+    before = np.full(len(follower), -1, np.int64)
+    followed = np.flatnonzero(follower >= 0)
+    before[follower[followed]] = followed
+    return before
+
+
+def _marks(told: Told, of: Int64Array) -> UInt64Array:
+    """Mix what tells a detection apart with whose it is."""
+    mixed: UInt64Array = told.key ^ (of.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    return mixed
+
+
+def _moved(had: list[Told], places: Int64Array) -> list[Told]:
+    """Say of which interests detections are, by their new places."""
+    return [replace(each, interest=places[each.interest]) for each in had]
+
+
+def _joined(told: list[Told]) -> Told | None:
+    """Put several one after the other."""
+    if not told:
+        return None
+    arrays = {
+        name: np.concatenate([getattr(each, name) for each in told])
+        for name in ("key", "interest", "known", "change", "time")
+    }
+    return Told(concat_detections([each.table for each in told]), **arrays)
