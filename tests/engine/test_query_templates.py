@@ -249,7 +249,7 @@ def test_a_template_without_instances_is_no_more():
 
 
 def test_a_full_template_is_followed_by_another(monkeypatch):
-    monkeypatch.setattr(query_template, "MOST_INSTANCES", query_templates.FEW)
+    monkeypatch.setattr(query_template, "MOST_SHARERS", query_templates.FEW)
     session = _many(2 * query_templates.FEW)
     _leave(session, 3, query_templates.FEW + 3)
     assert [each.size for each in session.running.sharing.templates.running.values()] == [

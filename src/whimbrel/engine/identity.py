@@ -228,8 +228,9 @@ def row_hashes(
 ) -> tuple[HashArray, HashArray]:
     """Hash what events count with in the ids of the detections they are part of."""
     if stream.store is context.atoms.store:
-        events, inverse = different(rows)
-        high, low = event_hashes(stream.store, events)
+        store, events = stream.store.origin(rows)
+        events, inverse = different(events)
+        high, low = event_hashes(store, events)
         return high[inverse], low[inverse]
     kept = [stream.store.column(key, rows).values.view(np.uint64) for key in HASH]
     return kept[0], kept[1]

@@ -37,6 +37,9 @@ class Pipeline:
     kinds: ClassVar[Kinds] = KINDS
     """The classes that run its operators."""
 
+    first_number: ClassVar = 1
+    """The number of the stream of its first operator, from which its rows have theirs."""
+
     graph_template: GraphTemplate | None = None
     """What it does apart from what it asks of single events, where it could be an instance of a template."""
 
@@ -101,7 +104,7 @@ class Pipeline:
             return
         runtime = start(operator, self._setup(), self.kinds)
         if runtime.owns_rows:
-            runtime.stream.number = len(self.runtimes) + 1
+            runtime.stream.number = self.first_number + len(self.runtimes)
         self.runtimes[operator.name] = runtime
         self.streams[operator.name] = runtime.stream
 

@@ -9,77 +9,30 @@ passed. Instances come and go at any time: a new one has a number that nobody ha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.copies import BITS, INSTANCE, MADE_OF_COPIES, MOST_SHARERS, CopiedRows, sharers_of
 from whimbrel.engine.identity import HashArray, hashes
 from whimbrel.engine.operators.base import OperatorSetup
 from whimbrel.engine.operators.derive import DeriveOperator
 from whimbrel.engine.operators.registry import KINDS
 from whimbrel.engine.pipeline import Pipeline
-from whimbrel.engine.row_store import Lineage, RowStore
 from whimbrel.engine.source_events import Selector, SourceEvents
-from whimbrel.engine.streams import INSTANCE, OperatorStream, RowsFrame, SharedWatermark, instances_of
-from whimbrel.engine.values import Column, Int64Array
-from whimbrel.graph.expressions import GROUP, Attribute, Expr
+from whimbrel.engine.streams import OperatorStream, RowsFrame, SharedWatermark
+from whimbrel.engine.values import Int64Array
 from whimbrel.graph.operators import Derive, Graph, JoinPattern, Operator, Source
 from whimbrel.graph.policies import Partitioning
 from whimbrel.graph.query import Query
-from whimbrel.graph.required_columns import ColumnSet, RequiredColumns
+from whimbrel.graph.required_columns import ColumnSet
 from whimbrel.graph.template import GraphTemplate
-from whimbrel.model.schema import Type
 
-BITS = 20
-"""Of the number of a copy, so many tell the instance; the others tell the event."""
-MOST_INSTANCES = 1 << BITS
-_INSTANCE_BITS = MOST_INSTANCES - 1
 ROWS = 1 << 20
 """Copies that are processed at once."""
-
-_INSTANCE_OF_EVENT = Attribute(None, INSTANCE.name)
-_INSTANCE_OF_MATCH = Attribute(GROUP, INSTANCE.name)
-
-
-class InstanceRows(RowStore):
-    """The atomic events as a template sees them: a copy for each instance that an event concerns.
-
-    Nothing is copied: the number of a copy is made of those of the event and of the instance.
-    """
-
-    def __init__(self, events: RowStore) -> None:
-        super().__init__()
-        self.events = events
-
-    @property
-    def first(self) -> int:
-        """The number of the oldest copy still here."""
-        return self.events.first << BITS
-
-    def column(self, key: Expr, rows: Int64Array) -> Column:
-        """Give a column's values at some copies."""
-        if key == _INSTANCE_OF_EVENT:
-            return Column(Type.INT, rows & _INSTANCE_BITS)
-        return self.events.column(key, rows >> BITS)
-
-    def spans(self, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Give the starts and ends of some copies."""
-        return self.events.spans(rows >> BITS)
-
-    def lineage(self, rows: Int64Array) -> Lineage:
-        """Give the atomic events below some copies: themselves."""
-        return Lineage.single(rows)
-
-    def names(self, part: str | None = None) -> list[str]:
-        """Name the attributes that any remembered event has."""
-        return self.events.names(part)
-
-    def has_any(self, keys: Set[Expr]) -> bool:
-        """Tell whether any remembered event has one of some columns."""
-        return self.events.has_any(keys)
 
 
 @dataclass(eq=False, slots=True)
@@ -144,9 +97,6 @@ class TemplateDeriveOperator(DeriveOperator):
     def _kind(self, frame: RowsFrame) -> tuple[HashArray, HashArray]:
         return self.names.hashes(frame.key(INSTANCE).values)
 
-    def _marks(self, frame: RowsFrame) -> dict[Expr, Column]:
-        return {_INSTANCE_OF_EVENT: frame.key(INSTANCE)}
-
 
 @dataclass(slots=True)
 class QueryInstance:
@@ -168,10 +118,11 @@ class QueryTemplate(Pipeline):
     """Queries of one template at run time."""
 
     kinds: ClassVar = {**KINDS, Derive: TemplateDeriveOperator}
+    first_number: ClassVar = MADE_OF_COPIES
 
     def __init__(self, graph_template: GraphTemplate, atoms: SourceEvents, name: str) -> None:
         self._copies = OperatorStream(
-            "events", InstanceRows(atoms.stream.store), clock=SharedWatermark(atoms.stream.watermark)
+            "events", CopiedRows(atoms.stream.store), clock=SharedWatermark(atoms.stream.watermark)
         )
         self.slots: list[TemplateInput] = []
         self.instances: list[str | None] = []
@@ -181,10 +132,6 @@ class QueryTemplate(Pipeline):
 
     def _events(self) -> OperatorStream:
         return self._copies
-
-    def _needs(self) -> RequiredColumns:
-        matches = [each.name for each in self.graph.operators if isinstance(each, JoinPattern)]
-        return RequiredColumns(self.graph, {}, asked={name: {_INSTANCE_OF_MATCH} for name in matches})
 
     def _deploy(self, operator: Operator) -> None:
         if isinstance(operator, Source):
@@ -200,7 +147,7 @@ class QueryTemplate(Pipeline):
     @property
     def is_full(self) -> bool:
         """Whether it has no number left for another instance."""
-        return len(self.instances) >= MOST_INSTANCES
+        return len(self.instances) >= MOST_SHARERS
 
     def join(self, instance: QueryInstance) -> None:
         """Take in an instance: it gets the events that come from now on."""
@@ -267,11 +214,11 @@ class QueryTemplate(Pipeline):
     def reported(self, stream: OperatorStream) -> Int64Array:
         """Give the new rows of an output that belong to an instance, and not to one that is gone."""
         there = np.array([name is not None for name in self.instances], np.bool_)
-        return stream.new[there[instances_of(stream, stream.new)]]
+        return stream.new[there[sharers_of(stream.store, stream.new)]]
 
     def queries(self, stream: OperatorStream, rows: Int64Array) -> pa.Array:
         """Name the query that found each of some rows of an output."""
-        return pa.array(self.instances, pa.string()).take(pa.array(instances_of(stream, rows)))
+        return pa.array(self.instances, pa.string()).take(pa.array(sharers_of(stream.store, rows)))
 
 
 def _parted(graph: Graph) -> Graph:

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.engine.copies import sharers_of
 from whimbrel.engine.derived_batch import numbered
 from whimbrel.engine.identity import event_ids, row_ids
 from whimbrel.engine.locations import hull_wkb
 from whimbrel.engine.row_store import Lineage, offsets_of
-from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, instances_of, types_of
+from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, types_of
 from whimbrel.engine.values import Int64Array, decoded, to_arrow
 from whimbrel.graph.expressions import Attribute
 from whimbrel.model.schema import Coordinates
@@ -60,7 +61,7 @@ def report(stream: OperatorStream, rows: Int64Array, context: ExecutionContext) 
     table = pa.table(columns)
     if stream.kinds is None:
         return table
-    owned = _owned_by_kind(stream.kinds, instances_of(stream, rows), table)
+    owned = _owned_by_kind(stream.kinds, sharers_of(stream.store, rows), table)
     return table.replace_schema_metadata({ATTRIBUTES_KEY: json.dumps(owned).encode()})
 
 

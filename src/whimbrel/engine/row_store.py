@@ -222,6 +222,25 @@ class RowStore:
             return pieces[0]
         return Lineage.concat(pieces).take(np.argsort(np.concatenate(places), kind="stable"))
 
+    def leading(self, rows: Int64Array) -> Int64Array:
+        """Look up the first atomic event below each of some rows; -1 where there is none."""
+        if not self.chunks or self.chunks[0].lineage is None:
+            return np.asarray(rows, np.int64)
+        found = np.full(len(rows), -1, np.int64)
+        for chunk, local, at in self._located(rows):
+            assert chunk.lineage is not None
+            begin = chunk.lineage.offsets[local]
+            filled = chunk.lineage.offsets[local + 1] > begin
+            if filled.all():
+                found[at] = chunk.lineage.refs[begin]
+            elif filled.any():
+                found[at] = np.where(filled, chunk.lineage.refs[np.where(filled, begin, 0)], -1)
+        return found
+
+    def origin(self, rows: Int64Array) -> tuple[RowStore, Int64Array]:
+        """Give where the content of some rows lies: here."""
+        return self, rows
+
     def names(self, part: str | None = None) -> list[str]:
         """Name the attributes that any remembered row has of its own, or of a part."""
         found: dict[str, None] = {}

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.engine.copies import INSTANCE, sharer_column, sharers_of
 from whimbrel.engine.evaluate import true_rows
 from whimbrel.engine.locations import middles_of, shapes_of
 from whimbrel.engine.row_store import RowStore
@@ -42,10 +43,6 @@ class ExecutionContext:
     atoms: OperatorStream
     functions: Mapping[str, Function] = field(default_factory=dict)
     coordinates: Coordinates | None = None
-
-
-INSTANCE = Key("attribute", "@instance")
-"""Which instance of a template of queries an event belongs to, the key that parts them."""
 
 
 class Subscriber(Protocol):
@@ -176,6 +173,8 @@ class RowsFrame:
 
     def key(self, key: Key) -> Column:
         """Give the value of a partition key for every row."""
+        if key == INSTANCE:
+            return sharer_column(self.stream.store, self.rows)
         if self.stream.composite:
             found = self.stream.store.column(Attribute(GROUP, key.name), self.rows)
             if found.type is not None:
@@ -245,14 +244,8 @@ def types_of(stream: OperatorStream, rows: Int64Array) -> pa.DictionaryArray:
         return pa.DictionaryArray.from_arrays(
             pa.array(np.zeros(len(rows), np.int32)), pa.array([str(stream.event_type)])
         )
-    index = pa.array(instances_of(stream, rows).astype(np.int32))
+    index = pa.array(sharers_of(stream.store, rows).astype(np.int32))
     return pa.DictionaryArray.from_arrays(index, pa.array(stream.kinds.names, pa.string()))
-
-
-def instances_of(stream: OperatorStream, rows: Int64Array) -> Int64Array:
-    """Give the instances of a template that derived events belong to."""
-    instances: Int64Array = stream.store.column(Attribute(None, INSTANCE.name), rows).values
-    return instances
 
 
 def identities(context: ExecutionContext, stream: OperatorStream, rows: Int64Array) -> Int64Array:

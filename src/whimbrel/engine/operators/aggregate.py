@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from whimbrel.engine.copies import INSTANCE, INSTANCE_OF_GROUP
 from whimbrel.engine.evaluate import cast, evaluate, true_rows
 from whimbrel.engine.kernels.segments import trailing_windows
 from whimbrel.engine.operators.base import OperatorSetup
@@ -204,7 +205,9 @@ class AggregateOperator(BufferedOperator[Aggregate]):
             return
         frame = ResultsFrame(self.context, len(windows.group))
         for key in self.op.partitioning.keys:
-            frame.groups[key.name] = self.keys.column(key.name, windows.group)
+            # Whom a result is for is told by its events, if it has any.
+            if key != INSTANCE or INSTANCE_OF_GROUP in self.required:
+                frame.groups[key.name] = self.keys.column(key.name, windows.group)
         for call in self._aggregates():
             frame.aggregates[call] = self._aggregate(call, windows.segments)
         frame.named = self._assigned(self.op.assign, frame)

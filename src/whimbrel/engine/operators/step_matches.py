@@ -25,8 +25,8 @@ from whimbrel.model.schema import Type
 if TYPE_CHECKING:
     from whimbrel.engine.operators.step_pattern import StepPatternOperator
 
-ROOT = 48
-"""By how many bits the number of the stream is shifted in the number of an event."""
+ROOT = 56
+"""By how many bits the number of the stream is shifted in the number of an event; copies have large ones."""
 UNTIMED = -1
 """In place of the time that completed a match, where an event did; times before 1970 are below it."""
 

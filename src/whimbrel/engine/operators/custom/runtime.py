@@ -19,7 +19,7 @@ leaves freedom:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
@@ -79,7 +79,7 @@ class CustomRuntime(BufferedOperator[Custom]):
         slots = {name: slot for slot, name in enumerate(op.inputs)}
         self.plan = PartitionPlan(op, partial(function, **op.parameters), slots)
         self.partitions: dict[Key, CorrelationSteps] = {}
-        self.outbox: list[Emitted] = []
+        self.outbox: list[tuple[Key, Emitted]] = []
         self.swept = BEGINNING_OF_TIME
         self._dues: list[tuple[int, int, Key]] = []
         self._pushed = 0
@@ -120,10 +120,15 @@ class CustomRuntime(BufferedOperator[Custom]):
 
     def _begin(self, key: Key) -> CorrelationSteps:
         """Make a partition."""
-        names = [each.name for each in self.op.partitioning.keys]
-        values = MappingProxyType(dict(zip(names, key, strict=True)))
-        partition = self.partitions[key] = CorrelationSteps(self.plan, values, self.outbox.append)
+        partition = self.partitions[key] = CorrelationSteps(
+            self.plan, self._values(key), lambda found: self.outbox.append((key, found))
+        )
         return partition
+
+    def _values(self, key: Key) -> Mapping[str, Any]:
+        """Give what an operator sees of the key of its partition."""
+        names = [each.name for each in self.op.partitioning.keys]
+        return MappingProxyType(dict(zip(names, key, strict=True)))
 
     def _wake(self, key: Key, partition: CorrelationSteps) -> None:
         """Remember when to look after a partition."""
@@ -142,11 +147,14 @@ class CustomRuntime(BufferedOperator[Custom]):
 
     def _finish(self) -> None:
         """End the input. Before, time passes everywhere up to the last event, whatever its type."""
-        last = max((chunk.last for chunk in self.context.atoms.store.chunks), default=BEGINNING_OF_TIME)
-        self._advance(last)
+        self._advance_to_last()
         for partition in self.partitions.values():
             partition.finish()
         self.partitions, self._dues = {}, []
+
+    def _advance_to_last(self) -> None:
+        last = max((chunk.last for chunk in self.context.atoms.store.chunks), default=BEGINNING_OF_TIME)
+        self._advance(last)
 
     def _sweep(self, watermark: int) -> None:
         """Forget partitions that a new one can take the place of."""
@@ -219,9 +227,10 @@ class CustomRuntime(BufferedOperator[Custom]):
 
     def _flush(self) -> Int64Array:
         """Append what the operator has found since the last step."""
-        found, self.outbox[:] = list(self.outbox), []
-        if not found:
+        emitted, self.outbox[:] = list(self.outbox), []
+        if not emitted:
             return np.zeros(0, np.int64)
+        found = [each for _, each in emitted]
         start = np.array([each.start for each in found], np.int64)
         end = np.array([each.end for each in found], np.int64)
         columns: dict[Expr, Column] = {Attribute(None, n): c for n, c in self._attributes(found).items()}
@@ -229,7 +238,12 @@ class CustomRuntime(BufferedOperator[Custom]):
         refs = [_together(each) for each in found]
         lineage = Lineage(offsets_of(np.array([len(each) for each in refs])), np.concatenate(refs))
         columns |= fold(lineage.offsets, *event_hashes(self.context.atoms.store, lineage.refs))
+        columns |= self._marks(emitted)
         return self.stream.store.append(start, end, columns, lineage)
+
+    def _marks(self, emitted: list[tuple[Key, Emitted]]) -> dict[Expr, Column]:  # noqa: ARG002 (many members do)
+        """Give what else is to be known of some detections."""
+        return {}
 
     def _attributes(self, found: list[Emitted]) -> dict[str, Column]:
         names = dict.fromkeys([*self.op.attributes, *(name for each in found for name in each.attributes)])

@@ -42,6 +42,8 @@ class Emitted:
     end: int
     number: int
     """What tells detections of the same events apart."""
+    moment: int
+    """When it was found: with an event, or when a deadline passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class CorrelationSteps:
         self.selection = SelectionWindows(plan.op.policy, plan.slots)
         self.phase = Phase.WAITING
         self.clock = BEGINNING_OF_TIME
+        self.moment = BEGINNING_OF_TIME
+        """The time of what is going on: that of the event, or of the deadline."""
         self.is_over = False
         self.buffer: list[WindowItem] = []
         self.places = 0
@@ -95,12 +99,13 @@ class CorrelationSteps:
         self.advance(item.end - 1)
         self.buffer.append(item)
         self.places = item.place + 1
+        self.moment = item.end
         self._run()
 
     def advance(self, clock: int) -> None:
         """Say that every event up to `clock` has been fed."""
         while (due := self.due) <= clock and due < END_OF_TIME:
-            self.clock = due
+            self.clock = self.moment = due
             self._run()
         self.clock = max(self.clock, clock)
 
@@ -265,7 +270,7 @@ class CorrelationSteps:
         members = list(items.values())
         start, end = self.selection.times(members, self.stretch)
         self.emitted += 1
-        return Emitted(dict(output.attributes), members, start, end, self._number())
+        return Emitted(dict(output.attributes), members, start, end, self._number(), self.moment)
 
     def _number(self) -> int:
         assert self.stretch is not None

@@ -1,0 +1,94 @@
+"""Operators that differ a little where many members share a run: definitions, and operators in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
+
+from whimbrel.engine.copies import INSTANCE, INSTANCE_KEPT, CopiedRows, sharers_of
+from whimbrel.engine.operators.base import OperatorSetup
+from whimbrel.engine.operators.custom.runtime import CustomRuntime, Key
+from whimbrel.engine.operators.custom.steps import Emitted
+from whimbrel.engine.operators.derive import DeriveOperator
+from whimbrel.engine.streams import WINDOW, OperatorStream, RowsFrame
+from whimbrel.engine.values import Column, Int64Array
+from whimbrel.graph.expressions import Attribute, Expr
+from whimbrel.graph.mobile.knowing import is_behind, known_when, on_the_grid
+from whimbrel.graph.operators import Custom, Derive, Graph
+from whimbrel.graph.scope import selection
+from whimbrel.graph.wiring import below
+from whimbrel.model.schema import Type
+
+KNOWN = Attribute(None, "@known")
+"""By which watermark an event of a definition is known, where that is not its end."""
+MOMENT = Attribute(None, "@moment")
+"""At which time an operator in Python made a detection."""
+
+
+def known_of(graph: Graph, stream: OperatorStream, rows: Int64Array) -> Int64Array:
+    """Tell by which watermark each of some rows of a stream is known."""
+    maker, _ = selection(graph, stream.name)
+    store, decided = stream.store, stream.store.spans(rows)[1]
+    if not is_behind(graph, maker.name):
+        return decided
+    if isinstance(maker, Derive):
+        return store.column(KNOWN, rows).values
+    if on_the_grid(maker):
+        decided = store.column(WINDOW, rows).values - 1
+    elif isinstance(maker, Custom):
+        decided = store.column(MOMENT, rows).values
+    return known_when(graph, maker, decided)
+
+
+class MemberDeriveOperator(DeriveOperator):
+    """A `Derive` for many members.
+
+    Its events say by when they are known, and whose they are, where that follows from nothing else.
+    """
+
+    def __init__(self, op: Derive, setup: OperatorSetup) -> None:
+        super().__init__(op, setup)
+        self._is_behind = is_behind(setup.graph, op.name)
+        self._may_be_of_nothing = any(
+            isinstance(setup.graph[name], Custom) for name in below(setup.graph, (op.name,))
+        )
+
+    def _marks(self, frame: RowsFrame) -> dict[Expr, Column]:
+        marks: dict[Expr, Column] = {}
+        if self._is_behind:
+            marks[KNOWN] = Column(Type.INT, known_of(self.graph, frame.stream, frame.rows))
+        if self._may_be_of_nothing:
+            marks[INSTANCE_KEPT] = Column(Type.INT, sharers_of(frame.stream.store, frame.rows))
+        return marks
+
+
+class MemberCustomRuntime(CustomRuntime):
+    """A `Custom` for many members: each has partitions of its own, which do not know of the others."""
+
+    @property
+    def _is_parted(self) -> bool:
+        return INSTANCE in self.op.partitioning.keys
+
+    def _member(self, key: Key) -> int:
+        """Give the member of a partition; it is the last key."""
+        return int(key[-1]) if self._is_parted else 0
+
+    def _values(self, key: Key) -> Mapping[str, Any]:
+        names = [each.name for each in self.op.partitioning.keys if each != INSTANCE]
+        return MappingProxyType(dict(zip(names, key, strict=False)))
+
+    def _advance_to_last(self) -> None:
+        """Let time pass for every member up to its own last event."""
+        last = cast("CopiedRows", self.context.atoms.store).last
+        for key, partition in self.partitions.items():
+            until = int(last[self._member(key)])
+            if partition.due <= until:
+                partition.advance(until)
+
+    def _marks(self, emitted: list[tuple[Key, Emitted]]) -> dict[Expr, Column]:
+        members = np.array([self._member(key) for key, _ in emitted], np.int64)
+        moments = np.array([each.moment for _, each in emitted], np.int64)
+        return {INSTANCE_KEPT: Column(Type.INT, members), MOMENT: Column(Type.INT, moments)}
