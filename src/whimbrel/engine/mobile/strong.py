@@ -146,4 +146,4 @@ def _told(lot: Told, of: Interests, chain: Int64Array, since: Int64Array, until:
     at = order[ranges(low, high - low)]
     counts = (lot.known[rows] >= since[at]) & (lot.known[rows] < until[at])
     some = lot.take(rows[counts])
-    return Told.added(some.table, some.key, at[counts], some.known, of)
+    return Told.added(some.table, some.row, some.key, at[counts], some.known, of)
