@@ -74,7 +74,8 @@ class Query:
             replace(operator, context=chosen) if isinstance(operator, JoinPattern) else operator
             for operator in self.graph.operators
         )
-        return replace(self, graph=replace(self.graph, operators=operators))
+        mobile = tuple(each.with_detect(each.detect.in_context(chosen)) for each in self.mobile)
+        return replace(self, graph=replace(self.graph, operators=operators), mobile=mobile)
 
     def __str__(self) -> str:
         return self.text

@@ -10,7 +10,7 @@ from datetime import timedelta
 from whimbrel.errors import DataError, QueryError, QueryTypeError, Span
 from whimbrel.graph.expressions import Binary, Expr, Literal
 from whimbrel.lang.wbl import tree as t
-from whimbrel.lang.wbl.literals import LENGTHS
+from whimbrel.model.length import LENGTHS
 from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME, UNITS, duration, instant
 
