@@ -29,6 +29,6 @@ def metres(value: Length) -> float:
         if found is None or unit not in LENGTHS:
             raise DataError(f"{value!r} is no length; write for example '500 m' or '1.5 km'")
         return float(found[1]) * LENGTHS[unit]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not math.isfinite(value):
         raise DataError(f"{value!r} is no length; write metres, or for example '1.5 km'")
     return float(value)

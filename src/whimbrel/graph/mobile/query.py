@@ -54,7 +54,7 @@ class FocalObjects:
 
     def __init__(
         self,
-        type: str,  # noqa: A002
+        type: str,
         key: str = "source",
         only: Iterable[Value] | None = None,
         condition: Expr | None = None,

@@ -164,7 +164,7 @@ class Declarations:
                 raise QueryError(
                     f"{name!r} is a definition already",
                     statement.at,
-                    "an interest follows events as they come in, under a name of its own: 'around Type as name'",
+                    "give it a name of its own: 'around Type as name'",
                 )
 
     def _refuse_known(self, name: str, at: Span | None) -> None:
@@ -242,7 +242,7 @@ class FileLowering:
         if chosen and len(chosen) < len(wanted):
             other = next(name for name in wanted if name not in made)
             raise QueryError(
-                f"{chosen[0].name!r} is a mobile query and {other!r} is none: they cannot be reported together",
+                f"{chosen[0].name!r} is a mobile query, and {other!r} is none: report one or the other",
                 hint="ask for definitions, or for mobile queries",
             )
         return chosen

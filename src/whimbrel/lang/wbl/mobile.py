@@ -201,7 +201,7 @@ class MobileLowering:
         if name not in functions:
             error = UnknownNameError("function", name, functions, at)
             if not (error.hint or "").startswith("did you"):
-                error.hint = "write it in Python with @whimbrel.function and hand it over: compile(..., functions=[...])"
+                error.hint = "write it in Python with @whimbrel.function: compile(..., functions=[...])"
             raise error
         made = cast("Callable[[Sequence[Sample]], object]", functions[name].call)
         return FunctionInterest(name, made)
