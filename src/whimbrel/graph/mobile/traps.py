@@ -21,7 +21,7 @@ def traps(query: MobileQuery) -> tuple[str, ...]:
     >>> pairs = "define P detect A as a then B within 5 s consuming a"
     >>> query = compile_text(f"{pairs} around Car within 50 m report P")
     >>> query.warnings[0].partition(" uses")[0]
-    "line 1, col 59: 'P.match'"
+    "line 1, col 61: 'P.match'"
     """
     return tuple(dict.fromkeys(_traps(query)))
 
