@@ -98,6 +98,16 @@ class Compilable(Protocol):
         ...
 
 
+def refuse_mobile_parts(query: Query, what: str) -> None:
+    """Refuse a query that follows objects where only plain queries are understood."""
+    if query.mobile:
+        names = ", ".join(each.name for each in query.mobile)
+        raise QueryError(
+            f"{what} takes plain queries, and this one follows objects: {names}",
+            hint="give it the definitions: compile(text, emit='all'), or the query that it follows them with",
+        )
+
+
 def compiled(query: Query | Compilable) -> Query:
     """Give the query that something stands for, wherever one is asked for."""
     if isinstance(query, str):

@@ -13,7 +13,7 @@ from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import Expr
 from whimbrel.graph.functions import Function
 from whimbrel.graph.mobile import FocalObjects, Interest, MobilePolicy, MobileQuery
-from whimbrel.graph.operators import Derive, Source
+from whimbrel.graph.operators import ANY, Derive, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
 from whimbrel.lang.listed import FocalTable, listed_objects
@@ -136,8 +136,9 @@ def follow(
 
 
 def _only_type(query: Query) -> str:
-    """Name the only type of events that a query reads."""
-    types = {operator.event_type for operator in query.graph.operators if isinstance(operator, Source)}
+    """Name the only type of events that a query reads by its name."""
+    sources = [each for each in query.graph.operators if isinstance(each, Source) and each.at is None]
+    types = {each.event_type for each in sources} - {ANY}
     if len(types) != 1:
         shown = ", ".join(sorted(types)) or "none"
         raise QueryError(

@@ -1,4 +1,4 @@
-"""What a mobile query became: whom it follows, what is found once and what for each interest, what it keeps."""
+"""What a mobile query became: whom it follows, what is found once or for each interest, what it keeps."""
 
 from __future__ import annotations
 
@@ -247,10 +247,8 @@ def _worked_out(facts: MobileFacts, rates: Mapping[str, float]) -> Iterator[tupl
     if each:
         depends = [f"anchored: {name} {why}" for name, why in facts.anchors.items()]
         yield "a run", "; ".join(depends) or "bounded: it may begin anywhere early enough"
-    for label, (name, back) in zip(
-        ("additional time", *[""] * len(facts.back)), facts.back.items(), strict=False
-    ):
-        yield label, f"{name} {_words(back)}"
+    for number, (name, back) in enumerate(facts.back.items()):
+        yield "" if number else "additional time", f"{name} {_words(back)}"
     if once or facts.parts.given:
         yield "keeps", f"what is found once, for {format_duration(facts.longest_lifetime)}"
     for name, kept in facts.history.items():

@@ -105,7 +105,7 @@ class FunctionInterest:
     """
 
     name: str
-    function: Callable[[Sequence[Sample]], object] = field(compare=False)
+    function: Callable[[Sequence[Sample]], object] = field(compare=False, repr=False)
 
 
 Interest = (

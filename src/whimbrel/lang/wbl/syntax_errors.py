@@ -264,7 +264,7 @@ def _alternatives(expected: set[str]) -> str:
     elif len(clauses) > 2:
         shown.append("another clause (where, assign, ...)")
     if mobile:
-        shown.append("a clause of it (within, report, lifetime, ...)")
+        shown.append("a clause (within, report, ...)")
     if statement:
         shown.append("a new statement (event, define, ...)")
     unique = list(dict.fromkeys(shown))
