@@ -218,9 +218,14 @@ def _said(query: MobileQuery) -> Iterator[tuple[str, str]]:
     yield "completeness", policy.completeness + grid
     ahead = policy.prediction
     if ahead is not None:
-        yield "prediction", f"{ahead.steps} steps, {ahead.candidates} candidates by {ahead.by}"
+        steps, places = _several(ahead.steps, "step"), _several(ahead.candidates, "candidate")
+        yield "prediction", f"{steps}, {places} by {ahead.by}"
     yield "reuse", policy.reuse
     yield "delivers", policy.deliver
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _followed(query: MobileQuery) -> str:
@@ -241,16 +246,19 @@ def _worked_out(facts: MobileFacts, rates: Mapping[str, float]) -> Iterator[tupl
     """Say what follows from the graph."""
     once, each = facts.parts.reported_once, facts.parts.each.outputs
     yield "found once", ", ".join(once) or "nothing that is reported"
-    if facts.parts.given:
-        yield "", f"and handed on: {', '.join(facts.parts.given)}"
+    handed_on = ", ".join(facts.parts.given)
+    if handed_on:
+        yield "", f"and handed on to what is found for each: {handed_on}"
     yield "found for each", ", ".join(each) or "nothing"
     if each:
         depends = [f"anchored: {name} {why}" for name, why in facts.anchors.items()]
         yield "a run", "; ".join(depends) or "bounded: it may begin anywhere early enough"
     for number, (name, back) in enumerate(facts.back.items()):
         yield "" if number else "additional time", f"{name} {_words(back)}"
-    if once or facts.parts.given:
-        yield "keeps", f"what is found once, for {format_duration(facts.longest_lifetime)}"
+    if once and facts.longest_lifetime:
+        yield "keeps", f"what is found once for {format_duration(facts.longest_lifetime)}"
+    if handed_on:
+        yield "keeps", f"{handed_on} for {_words(facts.longest_lifetime + max(facts.back.values()))} at most"
     for name, kept in facts.history.items():
         yield "keeps", f"{name} for {_words(kept)}{_amount(kept, rates.get(name, 1.0))}"
 
