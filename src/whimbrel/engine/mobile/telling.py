@@ -176,7 +176,8 @@ class TellChanges:
             told.append(Told(each.table, each.key, each.interest, each.known, change, time))
         goes = ~np.isin(_marks(shown, shown.interest), np.concatenate(now))
         followed = follower[shown.interest] >= 0
-        over = ~followed & (interests.end[shown.interest] <= watermark)
+        end = interests.end[shown.interest]
+        over = ~followed & (end <= watermark) & (end < END_OF_TIME)  # the last ones last as long as the input
         gone = shown.take(np.flatnonzero(goes & (followed | over)))
         if len(gone):
             next_one = follower[gone.interest]
@@ -193,6 +194,7 @@ class TellChanges:
         place[rows] = np.arange(len(rows))
         self.of = interests.take(rows)
         if shown is None:
+            self.shown = None
             return
         left = shown.take(np.flatnonzero(stays[shown.interest]))
         self.shown = Told(left.table, left.key, place[left.interest], left.known, left.change, left.time)
@@ -254,7 +256,8 @@ def _moved(had: list[Told], places: Int64Array) -> list[Told]:
 
 
 def _joined(told: list[Told]) -> Told | None:
-    """Put several one after the other."""
+    """Put several one after the other; None if there is nothing in them."""
+    told = [each for each in told if len(each)]
     if not told:
         return None
     arrays = {
