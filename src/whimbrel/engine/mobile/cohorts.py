@@ -68,8 +68,7 @@ class Cohorts:
 
         Those that are nobody's yet begin. Told is what is known from `since` on and before they end.
         """
-        for history in self.histories:
-            history.take_in()
+        self.take_in()
         member = of.member.copy()
         fresh = np.flatnonzero(member == NOBODY)
         older = np.flatnonzero(member != NOBODY)
@@ -83,6 +82,11 @@ class Cohorts:
         if len(fresh):
             member[fresh] = self._begin(of.take(fresh), since[fresh], watermark)
         return member, list(self._found(of, member, since, watermark))
+
+    def take_in(self) -> None:
+        """Add what is new to the histories."""
+        for history in self.histories:
+            history.take_in()
 
     # -- events --------------------------------------------------------------------------------------------
 

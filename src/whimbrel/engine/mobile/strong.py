@@ -62,6 +62,10 @@ class SharedRuns:
         lots = (_told(lot, of, chain, since, until) for lot in self.found)
         return chain, [lot for lot in lots if len(lot)]
 
+    def take_in(self) -> None:
+        """Add what is new to the histories."""
+        self.cohorts.take_in()
+
     def _linked(self, of: Interests) -> Int64Array:
         """Give the chain of each interest; one that follows none begins one."""
         chain, areas = of.member.copy(), _keys(of.areas)
