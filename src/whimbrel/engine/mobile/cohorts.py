@@ -200,4 +200,5 @@ def _told(
         return None
     rows, at, known = rows[counts], at[counts], known[counts]
     table = apart_from_deliveries(report(stream, rows, pipeline.context))
-    return Told.added(table, detection_keys(pipeline.context, stream, rows), at, known, of)
+    keys = detection_keys(pipeline.context, stream, rows)
+    return Told.added(table, np.arange(len(rows)), keys, at, known, of)
