@@ -116,7 +116,7 @@ def area_bounds(kind, numbers, lonlat, area):
 
 @kernel
 def most_rows(kinds, numbers, lonlat, since, until, chunks, columns, starts, boxes):
-    """Count the rows of all cells that areas may touch, as often as these are looked at: no more are found."""
+    """Count the rows of all cells that areas may touch, as often as they are looked at: no more are found."""
     most = 0
     for area in range(len(kinds)):
         if kinds[area] == NOWHERE:
@@ -246,7 +246,7 @@ def _relation(kind, area, numbers, rings, corners, lonlat, x0, y0, x1, y1):
 def _test_rows(
     kind, numbers, rings, corners, lonlat, area, x0, x1, turn, low, high, rows, x, y, which, found, total
 ):
-    """Look at single rows. What is found is written without asking: there is room for all rows of the cell."""
+    """Look at single rows. Each is written before it is known to count: there is room for all of the cell."""
     writes = len(found) > 0
     around = doubt(numbers[area, 3], lonlat) if kind == CIRCLE else 0.0
     for row in range(low, high):

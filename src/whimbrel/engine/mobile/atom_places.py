@@ -73,7 +73,7 @@ class AtomPlaces:
         return x, y
 
     def all_in(self, areas: AreaSet, which: Int64Array, own: Int64Array | None) -> BoolArray:
-        """Tell, detection by detection, whether all events lie in an area, none of them of an object's own."""
+        """Tell, detection by detection, whether all events lie in an area, and none is the object's own."""
         lengths = np.diff(self.offsets)
         area = np.repeat(which, lengths)
         inside = self.is_everywhere | holds(areas, area, self.x, self.y)
