@@ -313,6 +313,11 @@ def test_follow_takes_a_pattern_of_steps_and_conditions_of_the_builder():
         (lambda plain: wb.follow(plain, type="X", within=5, where="1 param q = 1"), "more than a condition"),
         (lambda plain: wb.focal("X", listed=[{"plate": 1}]), "has no column 'key'"),
         (lambda plain: wb.focal("X", listed=[{"key": 1}]), "the key 1 is no string"),
+        (lambda plain: wb.focal("X", only=1), "following X: the key 1 is no string"),
+        (
+            lambda plain: wb.focal("X", only="a", listed=[{"key": "a"}]),
+            "named or listed in a table, not both",
+        ),
         (lambda plain: wb.MobilePolicy(deliver="some"), "there is no deliver 'some'; use one of: all, new"),
         (lambda plain: wb.MobilePolicy(quality=2), "precision lies between 0 and 1"),
         (lambda plain: wb.RefreshEvery("0 s"), "has to be more than nothing"),
