@@ -192,7 +192,11 @@ class RunningQueries:
     def _reported(self, pipeline: Pipeline) -> Iterator[pa.Table]:
         """Report what is new in the outputs of a query, or of a template of them."""
         for table in pipeline.told():
-            yield table.append_column("@query", pa.repeat(pipeline.name, len(table))) if self.names_queries else table
+            yield (
+                table.append_column("@query", pa.repeat(pipeline.name, len(table)))
+                if self.names_queries
+                else table
+            )
         for stream in pipeline.outputs:
             rows = self._own(pipeline, stream)
             if not len(rows):

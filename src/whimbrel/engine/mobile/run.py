@@ -235,9 +235,7 @@ class Following:
         return pipeline
 
     def _histories(self, model: MemberPipeline, coordinates: Coordinates) -> list[History]:
-        events = [
-            self._history_of(selector[0], stream, coordinates) for selector, stream in model.selectors
-        ]
+        events = [self._history_of(selector[0], stream, coordinates) for selector, stream in model.selectors]
         given = [
             GivenHistory(
                 stream, self.events, self._back_of(stream.name), coordinates, self._excluded, self._known_once
