@@ -142,6 +142,12 @@ def test_a_function_makes_interests():
     assert "POLYGON" in made.interest.function([{"x": 1.0, "y": 2.0}])
 
 
+@pytest.mark.parametrize("kind", ["vectorised", "aggregate"])
+def test_a_function_of_columns_makes_none(kind: str):
+    with pytest.raises(QueryError, match="'reach' takes columns of values"):
+        around("shaped by reach", functions=[wb.function(str, name="reach", **{kind: True})])
+
+
 def test_the_text_of_a_query_gives_it_again():
     query = compile_text(f"{PLAIN}around Car(v > 1) as me within 1 nmi report A lifetime 5 min deliver new")
     assert compile_text(query.text) == query
