@@ -13,15 +13,18 @@ import numpy as np
 
 from experiments.mobile.event_index import Boxes, EventIndex, Floats, Ints
 from experiments.mobile.following import Followed, follow, traffic_of
-from experiments.mobile.traffic import speed_events
+from experiments.mobile.traffic import Traffic, speed_events
 from experiments.published import Published, PublishedPlot
 from experiments.scenarios.mobile import COMMON
 from experiments.scenarios.registry import Progress, Value, scenario
 from whimbrel.engine.mobile.prediction import (
+    AlongRoute,
     AreaEvents,
     DeadReckoning,
     LastSamples,
-    Places,
+    LearnedPlaces,
+    PlacePredictor,
+    PredictedPlaces,
     PreparedAreas,
     ProcessingTimes,
     choose_candidates,
@@ -30,7 +33,7 @@ from whimbrel.engine.mobile.prediction import (
 from whimbrel.engine.mobile.quality import shares
 from whimbrel.graph.mobile import Quality
 from whimbrel.model.time import SECOND
-from whimbrel.sim.results import Results
+from whimbrel.sim.results import Plot, Results
 
 THESIS = "thesis 3.5.3"
 PREPARING: dict[str, tuple[Value, str]] = {
@@ -193,7 +196,7 @@ def _means(*measures: Any) -> Floats:
     return np.array([np.mean(each) for each in measures])
 
 
-def predicted(followed: Followed, rows: Ints, lead: Ints, most: int) -> Places:
+def predicted(followed: Followed, rows: Ints, lead: Ints, most: int) -> PredictedPlaces:
     """Predict the places at some updates by dead reckoning, from what was known so many seconds before."""
     last = followed.place_ago(rows, lead)
     known = np.stack([followed.place_ago(rows, lead + 1), last], axis=1)
@@ -282,7 +285,7 @@ class Options:
         box, event = self.events.inside(areas)
         return AreaEvents(np.searchsorted(box, np.arange(len(areas) + 1)).astype(np.int64), event)
 
-    def _prepared(self, places: Places) -> PreparedAreas:
+    def _prepared(self, places: PredictedPlaces) -> PreparedAreas:
         true = self.true.take(places.row)
         areas = Boxes.around(places.x, places.y, self.edge, true.since, true.until)
         return PreparedAreas(
@@ -293,3 +296,83 @@ class Options:
             self.events.count(areas),
             self.events.count(self.true)[places.row],
         )
+
+
+@scenario(
+    "mobile-predictors",
+    "how far off predicted places are, by predictor and by how far ahead they lie",
+    **COMMON,
+    leads_s=((1.0, 2.0, 5.0, 10.0, 20.0, 30.0), "how far ahead, in seconds"),
+    places=(5, "predicted places"),
+    cell_m=(10.0, "size of the cells that transitions are learned between, in metres"),
+    every=(5, "every so many-th update is measured"),
+)
+def run_predictors(parameters: Mapping[str, Any], progress: Progress) -> Results:
+    """Compare dead reckoning, routes that are known, and what other vehicles did."""
+    found: dict[tuple[float, str], list[Floats]] = {}
+    for run in range(parameters["runs"]):
+        traffic = traffic_of(parameters, run)
+        followed = follow(traffic, parameters["followed"], run)
+        learned = _learned(traffic, followed, parameters["cell_m"])
+        # Learned transitions read the most samples; all predictors see the same updates.
+        depth = learned.samples
+        ways: dict[str, PlacePredictor] = {
+            "dead reckoning": DeadReckoning(), "along the route": AlongRoute(), "learned": learned
+        }  # fmt: skip
+        rows = np.arange(len(followed))
+        for lead in map(int, parameters["leads_s"]):
+            past = followed.place_ago(rows, np.full(len(rows), lead + depth))
+            able = rows[past >= 0][:: parameters["every"]]
+            for name, way in ways.items():
+                seen = _seen(followed, able, lead, way.samples)
+                ahead = np.full(len(able), lead * SECOND)
+                places = way.predict(seen, ahead, parameters["places"])
+                found.setdefault((lead, name), []).append(_errors(places, followed.take(able)))
+        progress(run + 1, parameters["runs"])
+    columns = ("likeliest off by m", "nearest off by m")
+    results = [
+        {"lead s": lead, "predictor": name} | dict(zip(columns, np.mean(each, axis=0).tolist(), strict=True))
+        for (lead, name), each in found.items()
+    ]
+    plots = (
+        Plot("likeliest", "How far off the likeliest place is", "lead s", columns[0], by="predictor"),
+        Plot("nearest", "How far off the nearest place is", "lead s", columns[1], by="predictor"),
+    )
+    return Results(results, plots)
+
+
+def _learned(traffic: Traffic, followed: Followed, cell_m: float) -> LearnedPlaces:
+    """Learn from the vehicles that nobody follows."""
+    others = ~np.isin(traffic.vehicle, np.unique(followed.vehicle))
+    obj, time = traffic.vehicle[others], traffic.second[others] * SECOND
+    return LearnedPlaces.learned(obj, time, traffic.x[others], traffic.y[others], cell_m=cell_m)
+
+
+def _seen(followed: Followed, rows: Ints, lead: int, samples: int) -> LastSamples:
+    """Give what was known so many seconds before some updates, and the ways that vehicles are to go."""
+    ago = (np.full(len(rows), lead + n) for n in reversed(range(samples)))
+    known = np.stack([followed.place_ago(rows, each) for each in ago], axis=1)
+    vehicles = np.unique(followed.vehicle).tolist()
+    routes = {each: _route(followed.take(followed.vehicle == each)) for each in vehicles}
+    return LastSamples(
+        followed.second[known] * SECOND,
+        followed.x[known],
+        followed.y[known],
+        routes=np.array([routes[vehicle] for vehicle in followed.vehicle[rows].tolist()], object),
+    )
+
+
+def _route(way: Followed) -> str | None:
+    """Write the way of a vehicle as a line, to the metre; None if it went nowhere."""
+    corners = np.stack([way.x, way.y], axis=1).round()
+    corners = corners[np.append(True, (np.diff(corners, axis=0) != 0).any(axis=1))]
+    if len(corners) < 2:
+        return None
+    return f"LINESTRING ({', '.join(f'{x:g} {y:g}' for x, y in corners.tolist())})"
+
+
+def _errors(places: PredictedPlaces, true: Followed) -> Floats:
+    """Measure how far the likeliest place of each prediction is from the truth, and the nearest one."""
+    off = np.hypot(places.x - true.x[places.row], places.y - true.y[places.row])
+    first = places.offsets(len(true))[:-1]
+    return _means(off[first], np.minimum.reduceat(off, first))

@@ -39,6 +39,7 @@ SMALL = {
     "mobile-prediction-edge": {**MOBILE, "edges": (100.0, 500.0)},
     "mobile-prediction-lead": {**MOBILE, "leads_s": (1.0, 10.0)},
     "mobile-candidates": {**MOBILE, "numbers": (1.0, 5.0)},
+    "mobile-predictors": {**MOBILE, "leads_s": (1.0, 10.0)},
     "comet-depth": {"minutes": 60.0, "depths": (1.0, 2.0)},
     "comet-window": {"minutes": 60.0, "tolerances_min": (60.0,), "windows_s": (10.0, 60.0)},
 }

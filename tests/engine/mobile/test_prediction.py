@@ -21,9 +21,9 @@ from whimbrel.engine.mobile.prediction import (
     LastSamples,
     LastSwitches,
     LearnedPlaces,
-    Pipeline,
     PlacePredictor,
     PreparedAreas,
+    PreparedSteps,
     ProcessingTimes,
     SampleMemory,
     choose_candidates,
@@ -340,7 +340,7 @@ class Told:
     st.sampled_from((0.0, 30.0, 150.0)),
 )
 def test_the_next_steps_stay_prepared_until_their_places_move(calls, eagerness, deviation):
-    pipeline = Pipeline(Told(), eagerness, deviation_m=deviation)
+    pipeline = PreparedSteps(Told(), eagerness, deviation_m=deviation)
     objects = {who: (naive.Ahead(eagerness, deviation), [0]) for who in range(3)}
     for call in calls:
         obj, current, tracks, times, expected = [], [], [], [], (set(), set())
@@ -369,7 +369,7 @@ def test_the_next_steps_stay_prepared_until_their_places_move(calls, eagerness, 
         assert changes.places.offsets(len(changes.prepare)).tolist() == list(range(len(changes.prepare) + 1))
         blocks = Blocks()
         pipeline.save(blocks, "pipeline")
-        pipeline = Pipeline(Told(), eagerness, deviation_m=deviation)
+        pipeline = PreparedSteps(Told(), eagerness, deviation_m=deviation)
         pipeline.load(blocks, "pipeline")
     left = pipeline.end(np.arange(3))
     assert set(zip(left.obj.tolist(), left.number.tolist(), strict=True)) == {

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from whimbrel.engine.mobile.prediction.dead_reckoning import DeadReckoning
-from whimbrel.engine.mobile.prediction.places import LastSamples, Places, likeliest_first
+from whimbrel.engine.mobile.prediction.places import LastSamples, PredictedPlaces, likeliest_first
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.errors import DataError, QueryError
 from whimbrel.model.time import SECOND
@@ -40,7 +40,7 @@ class AlongRoute:
         if self.route_attribute is None:
             raise QueryError("prediction along a route needs the name of the attribute that holds the route")
 
-    def predict(self, seen: LastSamples, ahead: Int64Array, most: int) -> Places:
+    def predict(self, seen: LastSamples, ahead: Int64Array, most: int) -> PredictedPlaces:
         """Give at most so many places for each row of samples, `ahead` microseconds after its newest one."""
         lines, near = self._routes(seen)
         on, off = np.flatnonzero(near), np.flatnonzero(~near)

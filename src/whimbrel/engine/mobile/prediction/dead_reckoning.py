@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from whimbrel.engine.mobile.prediction.places import LastSamples, Places, likeliest_first
+from whimbrel.engine.mobile.prediction.places import LastSamples, PredictedPlaces, likeliest_first
 from whimbrel.engine.values import FloatArray, Int64Array
 from whimbrel.errors import QueryError
 from whimbrel.model.time import SECOND
@@ -40,7 +40,7 @@ class DeadReckoning:
                 f"{self.samples}, {self.error_m:g} m and {self.error_m_s:g} m/s"
             )
 
-    def predict(self, seen: LastSamples, ahead: Int64Array, most: int) -> Places:
+    def predict(self, seen: LastSamples, ahead: Int64Array, most: int) -> PredictedPlaces:
         """Give at most so many places for each row of samples, `ahead` microseconds after its newest one."""
         seconds = ahead / SECOND
         east, north = mean_velocity(seen.seconds, seen.x, seen.y, seen.coordinates)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from whimbrel.engine.mobile.prediction.dead_reckoning import DeadReckoning
-from whimbrel.engine.mobile.prediction.places import LastSamples, Places, likeliest_first
+from whimbrel.engine.mobile.prediction.places import LastSamples, PredictedPlaces, likeliest_first
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.errors import QueryError
 from whimbrel.model.schema import Coordinates
@@ -21,7 +21,7 @@ _UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class CellGrid:
+class LearnedCells:
     """Square cells that cover the plane; on the globe, as wide as they are high at one latitude."""
 
     width: float
@@ -29,7 +29,7 @@ class CellGrid:
     """In units of coordinates."""
 
     @classmethod
-    def of(cls, cell_m: float, latitude: float | None) -> CellGrid:
+    def of(cls, cell_m: float, latitude: float | None) -> LearnedCells:
         """Lay out cells of a size in metres; without a latitude, on the plane."""
         if latitude is None:
             return cls(cell_m, cell_m)
@@ -50,7 +50,7 @@ class LearnedPlaces:
     else was asked. Objects in places where nobody was seen are predicted by dead reckoning.
     """
 
-    grid: CellGrid
+    grid: LearnedCells
     step: int
     """The time between two steps, in microseconds."""
     cells: Int64Array
@@ -79,7 +79,7 @@ class LearnedPlaces:
         x: FloatArray,
         y: FloatArray,
         *,
-        cell_m: float = 50.0,
+        cell_m: float = 10.0,
         step: int = SECOND,
         longest_gap: int = 10 * SECOND,
         coordinates: Coordinates = Coordinates.PLANE,
@@ -90,6 +90,9 @@ class LearnedPlaces:
         ----------
         obj, time
             Whose they are, as numbers, and when, in microseconds.
+        cell_m
+            The size of the cells; by the cell a step before they tell ways and speeds apart, so that small
+            ones are better as long as many objects were seen.
         step
             The time from one cell to the next. Between updates that are at most `longest_gap` apart objects
             went straight.
@@ -99,13 +102,13 @@ class LearnedPlaces:
                 f"cells have a size and steps a duration above 0, not {cell_m:g} m and {step} µs"
             )
         is_globe = coordinates is Coordinates.LONLAT
-        grid = CellGrid.of(cell_m, float(np.median(y)) if is_globe and len(y) else None)
+        grid = LearnedCells.of(cell_m, float(np.median(y)) if is_globe and len(y) else None)
         track, x, y = _in_steps(obj, time, x, y, step, longest_gap)
         return cls._counted(grid, step, track, x, y)
 
     @classmethod
     def _counted(
-        cls, grid: CellGrid, step: int, track: Int64Array, x: FloatArray, y: FloatArray
+        cls, grid: LearnedCells, step: int, track: Int64Array, x: FloatArray, y: FloatArray
     ) -> LearnedPlaces:
         """Count how often objects went from state to state; a track is a way without gaps."""
         cells, at = np.unique(grid.cells(x, y), return_inverse=True)
@@ -116,19 +119,20 @@ class LearnedPlaces:
         keys = np.concatenate([before * len(cells) + at, at])
         pairs, state = np.unique(keys, return_inverse=True)
         known, unknown = state[: len(at)], state[len(at) :]
+        to = known[1:]
+        has_past = goes_on & (known[:-1] != unknown[:-1])
         ways = np.concatenate([
-            np.stack([known[:-1], known[1:]], axis=1)[goes_on],
-            np.stack([unknown[:-1], known[1:]], axis=1)[goes_on & (known[:-1] != unknown[:-1])],
+            (known[:-1] * len(pairs) + to)[goes_on], (unknown[:-1] * len(pairs) + to)[has_past]
         ])  # fmt: skip
-        ways, count = np.unique(ways, axis=0, return_counts=True)
-        total = np.bincount(ways[:, 0], count, minlength=len(pairs))
+        ways, count = np.unique(ways, return_counts=True)
+        origin, following = np.divmod(ways, max(len(pairs), 1))
+        total = np.bincount(origin, count, minlength=len(pairs))
         size = np.bincount(state, minlength=len(pairs))
         mean_x, mean_y = (np.bincount(state, np.tile(a, 2), minlength=len(pairs)) / size for a in (x, y))
-        begins = np.searchsorted(ways[:, 0], np.arange(len(pairs) + 1)).astype(np.int64)
-        chance = count / total[ways[:, 0]]
-        return cls(grid, step, cells, pairs, begins, ways[:, 1], chance, mean_x, mean_y)
+        begins = np.searchsorted(origin, np.arange(len(pairs) + 1)).astype(np.int64)
+        return cls(grid, step, cells, pairs, begins, following, count / total[origin], mean_x, mean_y)
 
-    def predict(self, seen: LastSamples, ahead: Int64Array, most: int) -> Places:
+    def predict(self, seen: LastSamples, ahead: Int64Array, most: int) -> PredictedPlaces:
         """Give at most so many places for each row of samples, `ahead` microseconds after its newest one."""
         first = self._states(seen)
         off = np.flatnonzero(first == _UNKNOWN)
@@ -139,6 +143,9 @@ class LearnedPlaces:
         for step in range(int(steps[row].max(initial=0))):
             row, state, weight = self._one_step(row, state, weight, steps[row] > step)
         row, x, y, weight = self._in_cells(row, state, weight)
+        # Others were elsewhere in the first cell, on average: by as much it will be elsewhere than they were.
+        x = x + (seen.x[row, -1] - self.x[first[row]])
+        y = y + (seen.y[row, -1] - self.y[first[row]])
         return likeliest_first(
             np.concatenate([row, off[rest.row]]),
             np.concatenate([x, rest.x]),

@@ -43,7 +43,7 @@ class LastSamples:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PredictedPlaces:
     """Places where objects may be: row after row of what was asked, the likeliest of each first."""
 
     row: Int64Array
@@ -56,9 +56,9 @@ class Places:
     def __len__(self) -> int:
         return len(self.row)
 
-    def take(self, which: np.ndarray) -> Places:
+    def take(self, which: np.ndarray) -> PredictedPlaces:
         """Give some of the places."""
-        return Places(self.row[which], self.x[which], self.y[which], self.probability[which])
+        return PredictedPlaces(self.row[which], self.x[which], self.y[which], self.probability[which])
 
     def offsets(self, rows: int) -> Int64Array:
         """Tell where the places of each row begin; at the end, where the last ones end."""
@@ -82,12 +82,14 @@ class PlacePredictor(Protocol):
         """The attribute of location updates that it reads routes from, as WKT."""
         ...
 
-    def predict(self, seen: LastSamples, ahead: Int64Array, most: int) -> Places:
+    def predict(self, seen: LastSamples, ahead: Int64Array, most: int) -> PredictedPlaces:
         """Give at most so many places for each row of samples, `ahead` microseconds after its newest one."""
         ...
 
 
-def likeliest_first(row: Int64Array, x: FloatArray, y: FloatArray, weight: FloatArray, most: int) -> Places:
+def likeliest_first(
+    row: Int64Array, x: FloatArray, y: FloatArray, weight: FloatArray, most: int
+) -> PredictedPlaces:
     """Make places of what is found for rows in any order: the likeliest ones, their weights as probabilities.
 
     Of equally likely ones those to the west, then to the south, come first.
@@ -98,7 +100,7 @@ def likeliest_first(row: Int64Array, x: FloatArray, y: FloatArray, weight: Float
     keep = np.arange(len(row)) - begins < most
     row, x, y, weight = row[keep], x[keep], y[keep], weight[keep]
     total = np.bincount(row, weight, minlength=int(row[-1]) + 1 if len(row) else 0)
-    return Places(row, x, y, weight / total[row])
+    return PredictedPlaces(row, x, y, weight / total[row])
 
 
 class SampleMemory(SavedState):

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from whimbrel.engine.arrays import longer
-from whimbrel.engine.mobile.prediction.places import LastSamples, PlacePredictor, Places
+from whimbrel.engine.mobile.prediction.places import LastSamples, PlacePredictor, PredictedPlaces
 from whimbrel.engine.saved_state import SavedState
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.model.schema import Coordinates
@@ -20,7 +20,7 @@ NOTHING = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedInterests:
     """Interests that something is prepared for."""
 
     obj: Int64Array
@@ -30,25 +30,27 @@ class Prepared:
     def __len__(self) -> int:
         return len(self.obj)
 
-    def __add__(self, other: Prepared) -> Prepared:
-        return Prepared(np.concatenate([self.obj, other.obj]), np.concatenate([self.number, other.number]))
+    def __add__(self, other: PreparedInterests) -> PreparedInterests:
+        return PreparedInterests(
+            np.concatenate([self.obj, other.obj]), np.concatenate([self.number, other.number])
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
     """What changes in what is prepared after some location updates."""
 
-    discard: Prepared
+    discard: PreparedInterests
     """Whose prepared runs are given up: they were predicted elsewhere, or are for what is over."""
-    prepare: Prepared
+    prepare: PreparedInterests
     """For whom runs are prepared."""
     switch: Int64Array
     """When each of these interests is expected to begin."""
-    places: Places
+    places: PredictedPlaces
     """Where: `row` counts what is to be prepared."""
 
 
-class Pipeline(SavedState):
+class PreparedSteps(SavedState):
     """Keeps runs prepared for the next switches of objects that are numbered from 0.
 
     With each location update of an object the next `steps` switches are predicted. What is prepared for one
@@ -101,27 +103,27 @@ class Pipeline(SavedState):
         self.number[obj[row], slot] = number
         for kept, new in ((self.x, x), (self.y, y)):
             kept[obj[row], slot] = np.where(renewed, new, kept[obj[row], slot])
-        elsewhere = Prepared(obj[row][had & renewed], number[had & renewed])
+        elsewhere = PreparedInterests(obj[row][had & renewed], number[had & renewed])
         return Renewal(
             over + elsewhere,
-            Prepared(obj[row][renewed], number[renewed]),
+            PreparedInterests(obj[row][renewed], number[renewed]),
             switch[renewed],
             _only(places, renewed),
         )  # fmt: skip
 
-    def end(self, obj: Int64Array) -> Prepared:
+    def end(self, obj: Int64Array) -> PreparedInterests:
         """Give up all that is prepared for some objects, whose last interest has ended."""
         self._reserve(int(obj.max(initial=-1)) + 1)
         return self._pass(obj, np.full(len(obj), np.iinfo(np.int64).max))
 
-    def _pass(self, obj: Int64Array, current: Int64Array) -> Prepared:
+    def _pass(self, obj: Int64Array, current: Int64Array) -> PreparedInterests:
         """Empty the slots of interests that have begun."""
         numbers = self.number[obj]
         row, slot = np.nonzero((numbers != NOTHING) & (numbers <= current[:, None]))
         order = np.lexsort((numbers[row, slot], row))
         row, slot = row[order], slot[order]
         self.number[obj[row], slot] = NOTHING
-        return Prepared(obj[row], numbers[row, slot])
+        return PreparedInterests(obj[row], numbers[row, slot])
 
     def _deviates(
         self, obj: Int64Array, slot: Int64Array, x: FloatArray, y: FloatArray, coordinates: Coordinates
@@ -137,7 +139,7 @@ class Pipeline(SavedState):
             self.number[before:] = NOTHING
 
 
-def _only(places: Places, rows: BoolArray) -> Places:
+def _only(places: PredictedPlaces, rows: BoolArray) -> PredictedPlaces:
     """Keep the places of some rows, and count these anew."""
     kept = places.take(rows[places.row])
-    return Places((np.cumsum(rows) - 1)[kept.row], kept.x, kept.y, kept.probability)
+    return PredictedPlaces((np.cumsum(rows) - 1)[kept.row], kept.x, kept.y, kept.probability)
