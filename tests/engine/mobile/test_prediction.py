@@ -185,7 +185,7 @@ def test_tracks_are_read_between_updates_but_not_across_gaps():
         np.zeros(4, np.int64), seconds(0, 3, 60, 61), np.array([0.0, 30, 500, 510]), np.zeros(4), cell_m=10.0
     )
     found = model.predict(samples([(0, 1, 0), (1, 11, 0)]), seconds(1), 5)
-    assert found.x.tolist() == [20.0]
+    assert found.x.tolist() == [21.0]
     assert len(model.cells) == 6  # those at 0, 10, 20, 30, 500 and 510
 
 
