@@ -12,6 +12,8 @@ from experiments.scenarios import (
     migcep,
     migcep_queries,
     migcep_rates,
+    mobile,
+    mobile_prediction,
     nursing_home,
     radius,
 )
@@ -29,6 +31,8 @@ __all__ = [
     "migcep",
     "migcep_queries",
     "migcep_rates",
+    "mobile",
+    "mobile_prediction",
     "nursing_home",
     "radius",
     "simulate",

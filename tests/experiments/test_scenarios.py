@@ -17,6 +17,7 @@ from whimbrel.sim.report import table, write_report
 from whimbrel.sim.results import Plot, Results
 
 MIGCEP = {"graphs": 1, "seconds": 60.0, "vehicles": 60}
+MOBILE = {"traffic": "streets", "vehicles": 800, "seconds": 120, "followed": 4, "runs": 2}
 SMALL = {
     "hierarchy": {"cars": 6, "seconds": 40.0, "depth": 1},
     "deployment": {"minutes": 4.0},
@@ -32,6 +33,13 @@ SMALL = {
     "migcep-k-shortest": {**MIGCEP, "ks": (1.0, 4.0), "changes_s": (5.0,), "ahead": 20},
     "migcep-queries-state": {**MIGCEP, "states_kb": (0.0, 1_000.0), "ahead_s": 60.0},
     "migcep-queries-events": {**MIGCEP, "events_b": (10.0, 100.0), "ahead_s": 60.0},
+    "mobile-predeployed": {**MOBILE, "edges": (100.0, 500.0)},
+    "mobile-conditions": {**MOBILE, "edges": (100.0, 500.0)},
+    "mobile-initialization": {**MOBILE, "counts": (5.0, 50.0)},
+    "mobile-prediction-edge": {**MOBILE, "edges": (100.0, 500.0)},
+    "mobile-prediction-lead": {**MOBILE, "leads_s": (1.0, 10.0)},
+    "mobile-candidates": {**MOBILE, "numbers": (1.0, 5.0)},
+    "mobile-predictors": {**MOBILE, "leads_s": (1.0, 10.0)},
     "comet-depth": {"minutes": 60.0, "depths": (1.0, 2.0)},
     "comet-window": {"minutes": 60.0, "tolerances_min": (60.0,), "windows_s": (10.0, 60.0)},
 }

@@ -14,7 +14,7 @@ from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
 from whimbrel.engine.mobile.deliveries import Told, delivery_table
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.interests import Interests
-from whimbrel.engine.mobile.quality import QualityCondition
+from whimbrel.engine.mobile.quality_condition import QualityCondition
 from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.telling import telling
 from whimbrel.engine.mobile.timelines import Ended, Switches, Timelines
