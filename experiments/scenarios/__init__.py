@@ -14,6 +14,8 @@ from experiments.scenarios import (
     migcep_rates,
     nursing_home,
     radius,
+    reuse,
+    reuse_speed,
 )
 from experiments.scenarios.registry import SCENARIOS, Progress, Scenario, Value, find
 from whimbrel.sim.results import Results
@@ -31,6 +33,8 @@ __all__ = [
     "migcep_rates",
     "nursing_home",
     "radius",
+    "reuse",
+    "reuse_speed",
     "simulate",
     "write_figures",
 ]
