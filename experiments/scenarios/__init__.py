@@ -15,6 +15,7 @@ from experiments.scenarios import (
     nursing_home,
     radius,
     reuse,
+    reuse_estimates,
     reuse_speed,
 )
 from experiments.scenarios.registry import SCENARIOS, Progress, Scenario, Value, find
@@ -34,6 +35,7 @@ __all__ = [
     "nursing_home",
     "radius",
     "reuse",
+    "reuse_estimates",
     "reuse_speed",
     "simulate",
     "write_figures",

@@ -41,7 +41,7 @@ from whimbrel.engine.mobile.reuse import (
 from whimbrel.sim.results import Results
 
 THESIS = "thesis, section 5.4"
-_MOVING: dict[str, Any] = {
+MOVING: dict[str, Any] = {
     "mobility": ("sumo", "sumo, or streets: trips in a grid of streets, without lanes and lights"),
     "vehicles": (800, "how many cars drive, one after another"),
     "seconds": (60, "how long it is measured"),
@@ -167,7 +167,7 @@ def above(pairs: Coverable, threshold: float) -> Coverable:
 @scenario(
     "reuse-batches",
     "cars that ask what is around them: selections processed and how similar, by threshold and interest",
-    **_MOVING,
+    **MOVING,
     cars=(25, "how many cars ask"),
     sides_m=((500.0, 1000.0, 2000.0, 3000.0, 5000.0), "sides of the square interests"),
     thresholds=((0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9), "what precision and recall have to be above"),
@@ -250,7 +250,7 @@ def against(rows: list[dict[str, Any]]) -> dict[str, Any]:
 @scenario(
     "reuse-single",
     "the same with a decision for each selection: how many comparisons that takes",
-    **{**_MOVING, "seconds": (5, "how long it is measured"), "repeats": (2, "how many towns")},
+    **{**MOVING, "seconds": (5, "how long it is measured"), "repeats": (2, "how many towns")},
     cars=(25, "how many cars ask"),
     slide=(10, "events until the next selection"),
     sides_m=((500.0, 1000.0, 2000.0, 5000.0), "sides of the square interests"),
@@ -308,7 +308,7 @@ def run_single(parameters: Mapping[str, Any], progress: Progress) -> Results:
 @scenario(
     "reuse-cars",
     "the more cars ask, the more selections stand for others",
-    **{**_MOVING, "seconds": (30, "how long it is measured")},
+    **{**MOVING, "seconds": (30, "how long it is measured")},
     cars=((5.0, 10.0, 25.0, 50.0, 100.0), "how many cars ask"),
     side_m=(5000.0, "side of the square interests"),
     thresholds=((0.1, 0.3, 0.5, 0.7, 0.9), "what precision and recall have to be above"),
@@ -345,7 +345,7 @@ def run_cars(parameters: Mapping[str, Any], progress: Progress) -> Results:
 @scenario(
     "reuse-neighbours",
     "how many operators may stand for one, and from how far: selections processed, and disparity",
-    **{**_MOVING, "seconds": (20, "how long it is measured")},
+    **{**MOVING, "seconds": (20, "how long it is measured")},
     cars=(15, "how many cars ask"),
     side_m=(5000.0, "side of the square interests"),
     threshold=(0.5, "what precision and recall have to be above"),
@@ -418,11 +418,12 @@ def two_operators(
         by[rows] = rows[cover.by]
         tally.selections += len(rows)
         tally.processed += int(cover.may_process.sum())
-    roots = Windows.over(_by_owner(leaves), leaves.end, parameters["results"], parameters["results"])
+    roots = Windows.over(by_owner(leaves), leaves.end, parameters["results"], parameters["results"])
     _second_operator(roots, leaves, by, held, (may, rank), agreed, tally)
 
 
-def _by_owner(windows: Windows) -> list[Ints]:
+def by_owner(windows: Windows) -> list[Ints]:
+    """Give the places of the selections of each operator."""
     owner = windows.selections.owner
     return [np.flatnonzero(owner == each) for each in range(int(owner.max(initial=-1)) + 1)]
 
@@ -438,9 +439,9 @@ def _second_operator(
 ) -> None:
     """Let selections of results stand for each other, by what they should depend on and what they do."""
     results = roots.selections.atoms
-    actual = _atoms_below(results, leaves.selections.atoms)
+    actual = atoms_below(results, leaves.selections.atoms)
     used_results = EventSets.of_pairs(results.rows, by[results.ids], len(results))
-    used = _atoms_below(used_results, leaves.selections.atoms)
+    used = atoms_below(used_results, leaves.selections.atoms)
     interests = EventSets.of_pairs(used_results.rows, leaves.selections.owner[used_results.ids], len(results))
     event, owner = (each.astype(np.int64) for each in np.nonzero(held.T))
     holders = EventSets.of_pairs(event, owner, held.shape[1])
@@ -463,7 +464,7 @@ def _second_operator(
         tally.similarity += float((precision + recall).sum() / 2)
 
 
-def _atoms_below(results: EventSets, atoms: EventSets) -> EventSets:
+def atoms_below(results: EventSets, atoms: EventSets) -> EventSets:
     """Give the atomic events below the results in each selection."""
     below = atoms.take(results.ids)
     return EventSets.of_pairs(results.rows[below.rows], below.ids, len(results))
@@ -475,7 +476,7 @@ def _atoms_below(results: EventSets, atoms: EventSets) -> EventSets:
 @scenario(
     "reuse-prediction",
     "decided before all events of a batch have come: what predictors make of it",
-    **{**_MOVING, "seconds": (120, "how long it is measured")},
+    **{**MOVING, "seconds": (120, "how long it is measured")},
     cars=(5, "how many cars ask"),
     side_m=(5000.0, "side of the square interests"),
     known_s=((1.0, 5.0, 9.0), "seconds of a batch of ten after which it is decided"),

@@ -37,6 +37,7 @@ SMALL = {
     "reuse-batches": {**REUSE, "seconds": 20, "cars": 4, "sides_m": (5_000.0,), "thresholds": (0.3, 0.6)},
     "reuse-single": {**REUSE, "seconds": 2, "cars": 4, "sides_m": (5_000.0,), "thresholds": (0.5,)},
     "reuse-cars": {**REUSE, "seconds": 20, "cars": (2.0, 4.0), "thresholds": (0.5,)},
+    "reuse-estimates": {**REUSE, "seconds": 4, "cars": 4, "cells_m": (500.0,), "slide": 10},
     "reuse-neighbours": {**REUSE, "seconds": 4, "cars": 4, "neighbours": (1.0, 3.0)},
     "reuse-prediction": {**REUSE, "seconds": 30, "cars": 3, "before_s": 10, "thresholds": (0.3, 0.6)},
     "reuse-complexity": {**REUSE_SPEED, "complexities": (1.0, 10.0), "batches": 2},
