@@ -380,6 +380,10 @@ class NeighbourTally:
 
     selections: int = 0
     processed: int = 0
+    first: int = 0
+    first_processed: int = 0
+    fewest: int = 0
+    unproven: int = 0
     told: int = 0
     disparity: float = 0.0
     similarity: float = 0.0
@@ -388,6 +392,8 @@ class NeighbourTally:
         """Give the figures."""
         return {
             "processed": self.processed / self.selections,
+            "first operator": self.first_processed / self.first,
+            "fewest of it": None if self.unproven else self.fewest / self.first,
             "disparity": self.disparity / self.told if self.told else None,
             "similarity": self.similarity / self.told if self.told else None,
             "selections": self.selections,
@@ -418,6 +424,11 @@ def two_operators(
         by[rows] = rows[cover.by]
         tally.selections += len(rows)
         tally.processed += int(cover.may_process.sum())
+        tally.first += len(rows)
+        tally.first_processed += int(cover.may_process.sum())
+        best = fewest_processed(pairs, limit_s=10.0)
+        tally.unproven += best is None
+        tally.fewest += len(() if best is None else best)
     roots = Windows.over(by_owner(leaves), leaves.end, parameters["results"], parameters["results"])
     _second_operator(roots, leaves, by, held, (may, rank), agreed, tally)
 
