@@ -35,6 +35,8 @@ from whimbrel.engine.mobile.reuse import (
     mean_of,
     prediction,
     priorities,
+    read_from,
+    refined,
     similarity,
     stand_ins,
 )
@@ -123,14 +125,7 @@ def best_cover(pairs: Coverable, limit_s: float, batches: Batches | None = None)
     chosen = fewest_processed(pairs, weights, limit_s=limit_s)
     if chosen is None:
         return None
-    is_chosen = np.zeros(len(pairs.owner), np.bool_)
-    is_chosen[chosen] = True
-    by = np.arange(len(pairs.owner))
-    usable = np.flatnonzero(is_chosen[pairs.covering] & ~is_chosen[pairs.covered])
-    value = pairs.precision[usable] + pairs.recall[usable]
-    order = usable[np.argsort(value, kind="stable")]
-    by[pairs.covered[order]] = pairs.covering[order]
-    return Cover(by, pairs.compared)
+    return read_from(pairs, np.isin(np.arange(len(pairs.owner)), chosen), pairs.compared)
 
 
 @dataclass(frozen=True)
@@ -185,6 +180,9 @@ def run_batches(parameters: Mapping[str, Any], progress: Progress) -> Results:
                     covers = {
                         "MSH": maximum_similarity_cover(pairs),
                         "MNH": maximum_neighbour_cover(pairs, priority),
+                        "refined": refined(
+                            pairs, maximum_similarity_cover(pairs), np.diff(batch.batches.offsets)
+                        ),
                         "fewest": best_cover(pairs, 10.0, batch.batches),
                     }
                     for how, cover in covers.items():
@@ -231,7 +229,7 @@ def counted(progress: Progress, total: int, items: Iterable[Any]) -> Iterator[An
 def against(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Say how far MNH is from MSH, and both from the fewest."""
     found: dict[str, Any] = {}
-    for one, other in (("MNH", "MSH"), ("MSH", "fewest"), ("MNH", "fewest")):
+    for one, other in (("MNH", "MSH"), ("MSH", "fewest"), ("MNH", "fewest"), ("refined", "fewest")):
         gaps = [row[one] - row[other] for row in rows if one in row and other in row]
         if gaps:
             found[f"processed more by {one} than by {other}"] = {
@@ -326,6 +324,10 @@ def run_cars(parameters: Mapping[str, Any], progress: Progress) -> Results:
                     pairs = above(batch.pairs, threshold)
                     for how, cover in (
                         ("MSH", maximum_similarity_cover(pairs)),
+                        (
+                            "refined",
+                            refined(pairs, maximum_similarity_cover(pairs), np.diff(batch.batches.offsets)),
+                        ),
                         ("fewest", best_cover(pairs, 20.0, batch.batches)),
                     ):
                         if cover is not None:
@@ -521,12 +523,12 @@ def run_prediction(parameters: Mapping[str, Any], progress: Progress) -> Results
     middle = sorted(parameters["known_s"])[len(parameters["known_s"]) // 2]
     for row in rows:
         if row["decided after"] == middle:
-            row["drawn"], row["drawn processed"] = row["similarity of reused"], row["processed"]
+            row["similarity reused"], row["share processed"] = row["similarity of reused"], row["processed"]
     plots = (
         PublishedPlot("reuse-prediction", f"Average similarity of what is reused, decided after {middle:g} s",
-            "threshold", "drawn", by="predictor"),
+            "threshold", "similarity reused", by="predictor"),
         PublishedPlot("reuse-prediction-processed", f"Selections processed, decided after {middle:g} s",
-            "threshold", "drawn processed", by="predictor"),
+            "threshold", "share processed", by="predictor"),
     )  # fmt: skip
     rows.sort(key=lambda row: row["decided after"] != middle)
     return Results(rows, plots, notes_of(parameters))

@@ -53,6 +53,7 @@ from whimbrel.engine.mobile.reuse import (
     per_neighbour,
     prediction,
     priorities,
+    refined,
     similarity,
     stand_ins,
 )
@@ -177,6 +178,26 @@ def test_the_cover_by_neighbours_is_valid_and_the_naive_one_compared_before_or_n
     for cover in (before, directly):
         is_valid(cover, owners, waiting)
         assert (cover.by.tolist(), cover.compared) == (naive.by, naive.compared)
+
+
+@given(owners_and_selections(), PRIORITY, st.lists(st.floats(0, 9), min_size=9, max_size=9))
+def test_a_refined_cover_is_valid_and_has_nothing_that_is_not_needed(given, drawn, costs):
+    owners, waiting = given
+    pairs = coverable(*as_arrays(owners, waiting))
+    before = maximum_neighbour_cover(pairs, np.array(drawn[: len(owners)]))
+    cover = refined(pairs, before, np.array(costs[: len(waiting)]))
+    is_valid(cover, owners, waiting)
+    processed = set(np.flatnonzero(cover.may_process).tolist())
+    assert processed <= set(np.flatnonzero(before.may_process).tolist())
+    who = {n: {n} for n in range(len(waiting))}
+    for i, j in zip(pairs.covered.tolist(), pairs.covering.tolist(), strict=True):
+        who[i].add(j)
+    for one in processed:
+        assert any(not who[n] & (processed - {one}) for n in who)
+    measures = by_pair(pairs)
+    for n, by in enumerate(cover.by.tolist()):
+        if n != by:
+            assert sum(measures[n, by]) == max(sum(measures[n, other]) for other in who[n] & processed)
 
 
 @given(owners_and_selections(most=6))

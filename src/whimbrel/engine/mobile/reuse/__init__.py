@@ -28,6 +28,8 @@ from whimbrel.engine.mobile.reuse.covering import (
     maximum_neighbour_cover,
     maximum_neighbour_cover_of,
     maximum_similarity_cover,
+    read_from,
+    refined,
 )
 from whimbrel.engine.mobile.reuse.estimators import SpaceTimeGrid, by_area, joined, per_neighbour
 from whimbrel.engine.mobile.reuse.grouping import managers
@@ -79,6 +81,8 @@ __all__ = [
     "mean_of",
     "per_neighbour",
     "priorities",
+    "read_from",
+    "refined",
     "similarity",
     "stand_ins",
 ]

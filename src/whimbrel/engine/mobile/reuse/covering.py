@@ -11,7 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.engine.mobile.reuse.kernels.covering import cover_directly, cover_greedily, cover_in_order
+from whimbrel.engine.mobile.reuse.kernels.covering import (
+    cover_directly,
+    cover_greedily,
+    cover_in_order,
+    drop_needless,
+)
 from whimbrel.engine.mobile.reuse.selections import EventSets, Selections, Tolerance, everybody
 from whimbrel.engine.mobile.reuse.similarity import Coverable
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
@@ -86,6 +91,36 @@ def maximum_neighbour_cover_of(
         agreed.precision[first], agreed.recall[first], agreed.exact[first],
     )  # fmt: skip
     return Cover(by, int(compared))
+
+
+def refined(pairs: Coverable, cover: Cover, cost: FloatArray | None = None) -> Cover:
+    """Do without what is not needed, dearest first, and read from the most similar that is left.
+
+    Not in RECEP. It needs the pairs, and compares nothing anew.
+
+    Parameters
+    ----------
+    pairs
+        Who may stand for whom.
+    cover
+        What was chosen.
+    cost
+        What it takes to process each, the same for all unless given. A batch costs as much as it has
+        selections.
+    """
+    processed = cover.may_process.copy()
+    dearest = np.arange(len(processed)) if cost is None else np.argsort(-cost, kind="stable")
+    drop_needless.at(2 * len(pairs) + len(processed))(processed, dearest, *pairs.by_covering())
+    return read_from(pairs, processed, cover.compared)
+
+
+def read_from(pairs: Coverable, processed: BoolArray, compared: int = 0) -> Cover:
+    """Let each selection read from the most similar one that is processed, by the sum of both measures."""
+    usable = np.flatnonzero(processed[pairs.covering] & ~processed[pairs.covered])
+    order = usable[np.argsort(pairs.precision[usable] + pairs.recall[usable], kind="stable")]
+    by = np.arange(len(pairs.owner))
+    by[pairs.covered[order]] = pairs.covering[order]
+    return Cover(by, compared)
 
 
 def _in_turn(

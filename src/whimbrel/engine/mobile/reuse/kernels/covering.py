@@ -46,6 +46,30 @@ def cover_greedily(size, c_offsets, c_covered, d_offsets, d_covering):
 
 
 @kernel
+def drop_needless(processed, order, c_offsets, c_covered):
+    """Take back in order what is processed, as long as all have somebody else who stands for them."""
+    served = np.zeros(len(processed), np.int64)
+    for j in range(len(processed)):
+        if processed[j]:
+            served[j] += 1
+            for n in range(c_offsets[j], c_offsets[j + 1]):
+                served[c_covered[n]] += 1
+    for j in order:
+        if not processed[j] or served[j] < 2:
+            continue
+        needed = False
+        for n in range(c_offsets[j], c_offsets[j + 1]):
+            if served[c_covered[n]] < 2:
+                needed = True
+                break
+        if not needed:
+            processed[j] = False
+            served[j] -= 1
+            for n in range(c_offsets[j], c_offsets[j + 1]):
+                served[c_covered[n]] -= 1
+
+
+@kernel
 def comparisons_up_to(rank, began, done, serves, mine):
     """Count the selections up to a rank whose operators may stand for one: operators come one after another.
 
