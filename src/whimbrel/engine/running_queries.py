@@ -99,7 +99,9 @@ class RunningQueries:
         self.query(name)  # says what is wrong with the name
         found = next(iter(self.pipelines.values())) if name is None else self.pipelines[name]
         if not isinstance(found, MobileRun):
-            raise QueryError(f"the query {found.name!r} follows nothing", hint="a mobile query says around ...")
+            raise QueryError(
+                f"the query {found.name!r} follows nothing", hint="a mobile query says around ..."
+            )
         return found
 
     def begin_at(self, time: int) -> None:

@@ -19,7 +19,7 @@ from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.telling import telling
 from whimbrel.engine.mobile.timelines import Ended, Switches, Timelines
 from whimbrel.engine.mobile.updates import FocalKeys, LocationUpdates, Updates
-from whimbrel.engine.mobile.waypoints import Routes, Samples
+from whimbrel.engine.mobile.waypoints import LastRoutes, SamplesSoFar
 from whimbrel.engine.saved_state import Savable
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
@@ -54,8 +54,8 @@ class FollowedObjects:
         self._last = BEGINNING_OF_TIME
         """When the last event that came ends: the watermark may not have reached it."""
         interest, refresh = query.interest, query.policy.refresh
-        self._routes = Routes(interest.attribute, events) if isinstance(interest, CorridorInterest) else None
-        self._samples = Samples(events) if isinstance(interest, FunctionInterest) else None
+        self._routes = LastRoutes(interest.attribute, events) if isinstance(interest, CorridorInterest) else None
+        self._samples = SamplesSoFar(events) if isinstance(interest, FunctionInterest) else None
         self._quality = (
             QualityCondition(query, events, name) if isinstance(refresh, RefreshWhenQualityFalls) else None
         )

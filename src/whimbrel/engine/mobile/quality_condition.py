@@ -190,4 +190,3 @@ def _asked(obj: Int64Array, time: Int64Array, areas: AreaSet) -> Interests:
 
 def _pairs(which: Int64Array, rows: Int64Array) -> Int64Array:
     return (which << _ROW_BITS) | rows
-
