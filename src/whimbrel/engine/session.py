@@ -187,8 +187,8 @@ class Session:
     ) -> None:
         """Put objects on the list of a mobile query that follows those of a table.
 
-        They are followed from their next location update on. A lifetime that is longer than any before reaches
-        back only to events that are still remembered.
+        They are followed from their next location update on. A lifetime longer than any before reaches back
+        only to events that are still remembered.
 
         Parameters
         ----------

@@ -91,9 +91,7 @@ class Cohorts:
     # -- events --------------------------------------------------------------------------------------------
 
     def _begin(self, of: Interests, since: Int64Array, watermark: int) -> Int64Array:
-        """Begin cohorts for some interests, and feed history to them: all that decides about what is known
-        from `since` on.
-        """
+        """Begin cohorts for some interests, and feed them the history that decides on what is known since."""
         until = np.minimum(of.end, watermark + 1)
         member = np.empty(len(of), np.int64)
         for lot in self._lots(of, since, until):

@@ -1,4 +1,4 @@
-"""Whom a mobile query follows, and where: from events up to a watermark to what is told of their interests."""
+"""Whom a mobile query follows, and where: from events up to a watermark to what is told of interests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from whimbrel.model.time import BEGINNING_OF_TIME
 class FollowedObjects:
     """The objects that a mobile query follows, and their interests.
 
-    Everything happens by event time: a step takes it from one watermark to another, however far apart they are.
+    Everything happens by event time: a step takes it from one watermark to another, however far apart.
     """
 
     def __init__(self, query: MobileQuery, events: SourceEvents, name: str) -> None:
@@ -54,7 +54,9 @@ class FollowedObjects:
         self._last = BEGINNING_OF_TIME
         """When the last event that came ends: the watermark may not have reached it."""
         interest, refresh = query.interest, query.policy.refresh
-        self._routes = LastRoutes(interest.attribute, events) if isinstance(interest, CorridorInterest) else None
+        self._routes = (
+            LastRoutes(interest.attribute, events) if isinstance(interest, CorridorInterest) else None
+        )
         self._samples = SamplesSoFar(events) if isinstance(interest, FunctionInterest) else None
         self._quality = (
             QualityCondition(query, events, name) if isinstance(refresh, RefreshWhenQualityFalls) else None
