@@ -9,11 +9,13 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.mobile.area_counts import AreaCounts
 from whimbrel.engine.mobile.areas import AreaSet, ObjectPlaces, areas_at, areas_of_shapes, snapped
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
 from whimbrel.engine.mobile.deliveries import Told, delivery_table
 from whimbrel.engine.mobile.found_once import FoundOnce
-from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.mobile.interests import AROUND_OBJECT, Interests
+from whimbrel.engine.mobile.predicted import PredictedAreas, route_attribute
 from whimbrel.engine.mobile.quality_condition import QualityCondition
 from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.telling import telling
@@ -23,11 +25,13 @@ from whimbrel.engine.mobile.waypoints import LastRoutes, SamplesSoFar
 from whimbrel.engine.saved_state import Savable
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
+from whimbrel.engine.values import Int64Array
 from whimbrel.graph.mobile import (
     CorridorInterest,
     FunctionInterest,
     ListedObject,
     MobileQuery,
+    Refresh,
     RefreshWhenQualityFalls,
 )
 from whimbrel.model.schema import Coordinates, Value
@@ -40,7 +44,7 @@ class FollowedObjects:
     Everything happens by event time: a step takes it from one watermark to another, however far apart.
     """
 
-    def __init__(self, query: MobileQuery, events: SourceEvents, name: str) -> None:
+    def __init__(self, query: MobileQuery, events: SourceEvents, name: str, window: int) -> None:
         self.query = query
         self.events = events
         self.keys = FocalKeys(query.focal)
@@ -54,18 +58,31 @@ class FollowedObjects:
         self._last = BEGINNING_OF_TIME
         """When the last event that came ends: the watermark may not have reached it."""
         interest, refresh = query.interest, query.policy.refresh
-        self._routes = (
-            LastRoutes(interest.attribute, events) if isinstance(interest, CorridorInterest) else None
-        )
+        attribute = route_attribute(query)
+        self._routes = None if attribute is None else LastRoutes(attribute, events)
         self._samples = SamplesSoFar(events) if isinstance(interest, FunctionInterest) else None
-        self._quality = (
-            QualityCondition(query, events, name) if isinstance(refresh, RefreshWhenQualityFalls) else None
-        )
+        self._counts: AreaCounts | None = None
+        self._counted = 0
+        """How long events are remembered to be counted."""
+        self._quality: QualityCondition | None = None
+        self._predicted: PredictedAreas | None = None
+        if isinstance(refresh, RefreshWhenQualityFalls) or query.policy.prediction is not None:
+            self._counts = AreaCounts(query, events, name)
+            self._count_for(refresh, self._counts, window)
+
+    def _count_for(self, refresh: Refresh, counts: AreaCounts, window: int) -> None:
+        """Begin what looks at how many events lie where."""
+        if isinstance(refresh, RefreshWhenQualityFalls):
+            self._quality = QualityCondition(self.query, counts)
+            self._counted = refresh.over
+        if self.query.policy.prediction is not None:
+            self._predicted = PredictedAreas(self.query, counts, window)
+            self._counted = max(self._counted, window)
 
     @property
     def used(self) -> list[Selector]:
         """The selections of events that it reads, besides location updates."""
-        return self._quality.used if self._quality else []
+        return self._counts.selectors if self._counts else []
 
     @property
     def due(self) -> int:
@@ -75,8 +92,8 @@ class FollowedObjects:
 
     def begin(self, coordinates: Coordinates) -> None:
         """Take note of how locations are given, before the first step."""
-        if self._quality is not None:
-            self._quality.begin(coordinates, self.keys if self.query.excluding_itself else None)
+        if self._counts is not None:
+            self._counts.begin(coordinates, self.keys if self.query.excluding_itself else None)
 
     # -- who is followed -----------------------------------------------------------------------------------
 
@@ -107,9 +124,11 @@ class FollowedObjects:
         chunks = self.events.stream.store.chunks
         self._last = max(self._last, chunks[-1].last if chunks else BEGINNING_OF_TIME)
         updates = self.updates.ready(watermark)
+        if self._counts is not None:
+            self._counts.take_in()
         self.timelines.reserve(len(self.keys))
         switches, ended = self._switches(updates, watermark, coordinates)
-        interests = self._of_step(switches, ended, coordinates)
+        interests = self._of_step(updates, switches, ended, coordinates)
         since = np.where(interests.start > self.before, interests.start - interests.lifetime, self.before + 1)
         had: list[Told] = []
         if once is not None:
@@ -124,6 +143,8 @@ class FollowedObjects:
         if each is not None:
             each.keep(self.current.member)
         self.before = watermark
+        if self._counts is not None:
+            self._counts.forget_before(watermark + 1 - self._counted)
         return self._table(told, of)
 
     def _switches(self, updates: Updates, watermark: int, coordinates: Coordinates) -> tuple[Switches, Ended]:
@@ -136,8 +157,11 @@ class FollowedObjects:
         found, came_from = self._quality.find_switches(self.timelines, updates, areas)
         return self.timelines.settle(updates, found, came_from, watermark)
 
-    def _of_step(self, switches: Switches, ended: Ended, coordinates: Coordinates) -> Interests:
+    def _of_step(
+        self, updates: Updates, switches: Switches, ended: Ended, coordinates: Coordinates
+    ) -> Interests:
         """Give the interests that a step is about: those that have not ended before, and those that begin."""
+        areas, candidate = self._areas_used(updates, switches, coordinates)
         begun = Interests(
             obj=switches.obj,
             number=switches.number,
@@ -145,11 +169,23 @@ class FollowedObjects:
             end=switches.end,
             lifetime=self.keys.lifetimes(switches.obj, self.query.lifetime),
             member=np.full(len(switches), NOBODY, np.int64),
-            areas=self.areas_of(switches, coordinates),
+            candidate=candidate,
+            areas=areas,
         )
         if self.current is None:
             return begun
         return Interests.concat([_with_ends(self.current, ended), begun])
+
+    def _areas_used(
+        self, updates: Updates, switches: Switches, coordinates: Coordinates
+    ) -> tuple[AreaSet, Int64Array]:
+        """Give the areas of interests that begin, and which predicted one each is, if it is one."""
+        areas = self.areas_of(switches, coordinates)
+        if self._predicted is None:
+            return areas, np.full(len(switches), AROUND_OBJECT, np.int64)
+        areas_at = partial(self.areas_of, coordinates=coordinates)
+        routes = None if self._routes is None else self._routes.at(updates.row)
+        return self._predicted.choose(updates, switches, areas, areas_at, coordinates, routes)
 
     def areas_of(self, switches: Switches, coordinates: Coordinates) -> AreaSet:
         """Work out where the interests are that begin at some switches."""
@@ -161,7 +197,8 @@ class FollowedObjects:
         if self.query.policy.grid_m is not None:
             x, y = snapped(x, y, self.query.policy.grid_m, coordinates)
         places = ObjectPlaces(x, y, switches.from_x, switches.from_y, self.keys.radii(switches.obj))
-        routes = None if self._routes is None else self._routes.at(switches.row)
+        along = self._routes if isinstance(self.query.interest, CorridorInterest) else None
+        routes = None if along is None else along.at(switches.row)
         return areas_at(self.query.interest, places, coordinates, routes=routes)
 
     def _table(self, told: list[Told], of: Interests) -> pa.Table | None:
@@ -169,7 +206,8 @@ class FollowedObjects:
         told = [each for each in told if len(each)]
         if not told:
             return None
-        return delivery_table(told, of, self.query.name, self.keys.values())
+        says_predicted = self._predicted is not None
+        return delivery_table(told, of, self.query.name, self.keys.values(), says_predicted=says_predicted)
 
     # -- snapshots -----------------------------------------------------------------------------------------
 
@@ -199,6 +237,8 @@ class FollowedObjects:
             "routes": self._routes,
             "samples": self._samples,
             "quality": self._quality,
+            "counts": self._counts,
+            "predicted": self._predicted,
         }
         return {part: state for part, state in parts.items() if state is not None}
 
