@@ -7,7 +7,7 @@ from dataclasses import replace
 import shapely
 from hypothesis import given, reject
 from hypothesis import strategies as st
-from tests.engine.mobile.comparing import as_told, compiled, in_batches, sorted_told, told
+from tests.engine.mobile.comparing import as_told, compiled, in_batches, sorted_told, told, with_snapshots
 from tests.reference.expressions import World
 from tests.reference.matches import TooLarge
 from tests.reference.mobile import Always, Box, Every, MobileQuery, timelines
@@ -111,6 +111,7 @@ def test_which_areas_are_used_does_not_depend_on_how_events_are_cut(
     batches = data.draw(cuts(data.draw(arrivals(events, lateness))))
     whole = in_batches(compiled_query, [events], 100 * SECOND)
     assert sorted_told(in_batches(compiled_query, batches, lateness)) == sorted_told(whole)
+    assert sorted_told(with_snapshots(compiled_query, batches, lateness)) == sorted_told(whole)
 
 
 def test_who_goes_on_as_before_is_expected_where_it_comes():

@@ -9,13 +9,15 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.arrays import NO_ROWS
 from whimbrel.engine.mobile.area_counts import AreaCounts
 from whimbrel.engine.mobile.areas import AreaSet, ObjectPlaces, areas_at, areas_of_shapes, snapped
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
 from whimbrel.engine.mobile.deliveries import Told, delivery_table
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.interests import AROUND_OBJECT, Interests
-from whimbrel.engine.mobile.predicted import PredictedAreas, route_attribute
+from whimbrel.engine.mobile.predicted import ChosenAreas, PredictedAreas, route_attribute
+from whimbrel.engine.mobile.prepared_runs import PreparedRuns
 from whimbrel.engine.mobile.quality_condition import QualityCondition
 from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.telling import telling
@@ -66,6 +68,7 @@ class FollowedObjects:
         """How long events are remembered to be counted."""
         self._quality: QualityCondition | None = None
         self._predicted: PredictedAreas | None = None
+        self._prepared = PreparedRuns()
         if isinstance(refresh, RefreshWhenQualityFalls) or query.policy.prediction is not None:
             self._counts = AreaCounts(query, events, name)
             self._count_for(refresh, self._counts, window)
@@ -135,17 +138,39 @@ class FollowedObjects:
             until = np.minimum(interests.end, watermark + 1)
             had += once.told_of(interests, since, until, excluding_own=self.query.excluding_itself)
         if each is not None:
-            member, found = each.step(interests, since, self.before, watermark)
+            member, found = self._step_runs(each, interests, since, watermark)
             interests = replace(interests, member=member)
             had += found
         told, of = self.telling.tell(had, interests, watermark)
         self.current = interests.take(interests.end > watermark)
         if each is not None:
-            each.keep(self.current.member)
+            each.keep(np.concatenate([self.current.member, self._prepared_members(watermark)]))
         self.before = watermark
         if self._counts is not None:
             self._counts.forget_before(watermark + 1 - self._counted)
         return self._table(told, of)
+
+    def _step_runs(
+        self, each: Cohorts | SharedRuns, of: Interests, since: Int64Array, watermark: int
+    ) -> tuple[Int64Array, list[Told]]:
+        """Let time pass for what runs for single interests, and for those that are prepared."""
+        if self._predicted is None or not isinstance(each, Cohorts) or not each.bounded:
+            return each.step(of, since, self.before, watermark)
+        candidates = self._predicted.candidates
+        obj = candidates.obj if candidates is not None else NO_ROWS
+        lifetimes = self.keys.lifetimes(obj, self.query.lifetime)
+        member, told, self._predicted.candidates = self._prepared.step(
+            each, of, since, candidates, self.before, watermark, lifetimes
+        )
+        return member, told
+
+    def _prepared_members(self, watermark: int) -> Int64Array:
+        """Give the members that are prepared, and let go of what was found for others."""
+        if self._predicted is None or self._predicted.candidates is None:
+            return NO_ROWS
+        longest = self.keys.longest_lifetime(self.query.lifetime)
+        self._prepared.forget(self._predicted.candidates, watermark + 1 - longest)
+        return self._predicted.candidates.member
 
     def _switches(self, updates: Updates, watermark: int, coordinates: Coordinates) -> tuple[Switches, Ended]:
         for waypoints in (self._routes, self._samples):
@@ -161,28 +186,27 @@ class FollowedObjects:
         self, updates: Updates, switches: Switches, ended: Ended, coordinates: Coordinates
     ) -> Interests:
         """Give the interests that a step is about: those that have not ended before, and those that begin."""
-        areas, candidate = self._areas_used(updates, switches, coordinates)
+        chosen = self._areas_used(updates, switches, coordinates)
         begun = Interests(
             obj=switches.obj,
             number=switches.number,
             start=switches.time,
             end=switches.end,
             lifetime=self.keys.lifetimes(switches.obj, self.query.lifetime),
-            member=np.full(len(switches), NOBODY, np.int64),
-            candidate=candidate,
-            areas=areas,
+            member=chosen.member,
+            candidate=chosen.candidate,
+            areas=chosen.areas,
         )
         if self.current is None:
             return begun
         return Interests.concat([_with_ends(self.current, ended), begun])
 
-    def _areas_used(
-        self, updates: Updates, switches: Switches, coordinates: Coordinates
-    ) -> tuple[AreaSet, Int64Array]:
-        """Give the areas of interests that begin, and which predicted one each is, if it is one."""
+    def _areas_used(self, updates: Updates, switches: Switches, coordinates: Coordinates) -> ChosenAreas:
+        """Choose the areas of interests that begin: around the object, or as they were predicted."""
         areas = self.areas_of(switches, coordinates)
         if self._predicted is None:
-            return areas, np.full(len(switches), AROUND_OBJECT, np.int64)
+            nothing = np.full(len(switches), AROUND_OBJECT, np.int64)
+            return ChosenAreas(areas, nothing, np.full(len(switches), NOBODY, np.int64))
         areas_at = partial(self.areas_of, coordinates=coordinates)
         routes = None if self._routes is None else self._routes.at(updates.row)
         return self._predicted.choose(updates, switches, areas, areas_at, coordinates, routes)
@@ -239,6 +263,7 @@ class FollowedObjects:
             "quality": self._quality,
             "counts": self._counts,
             "predicted": self._predicted,
+            "prepared": self._prepared,
         }
         return {part: state for part, state in parts.items() if state is not None}
 

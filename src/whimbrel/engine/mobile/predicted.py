@@ -16,6 +16,8 @@ import numpy as np
 from whimbrel.engine.arrays import NO_ROWS, longer
 from whimbrel.engine.mobile.area_counts import AreaCounts, split
 from whimbrel.engine.mobile.areas import AreaSet
+from whimbrel.engine.mobile.cohorts import NOBODY
+from whimbrel.engine.mobile.interests import AROUND_OBJECT
 from whimbrel.engine.mobile.prediction import (
     NONE,
     AreaEvents,
@@ -52,6 +54,8 @@ class Candidates:
     """For which interest of its object each is."""
     since: Int64Array
     """When it was chosen."""
+    member: Int64Array
+    """Which member of the cohorts is prepared for it; `NOBODY`: none is."""
     areas: AreaSet
 
     def __len__(self) -> int:
@@ -64,7 +68,8 @@ class Candidates:
 
     def take(self, rows: Int64Array | BoolArray) -> Candidates:
         """Give some of them."""
-        return Candidates(self.obj[rows], self.number[rows], self.since[rows], self.areas.take(rows))
+        arrays = {name: getattr(self, name)[rows] for name in _ARRAYS}
+        return Candidates(**arrays, areas=self.areas.take(rows))
 
     @staticmethod
     def concat(parts: list[Candidates]) -> Candidates:
@@ -83,12 +88,32 @@ class Candidates:
         return cls(**blocks.arrays(name), areas=AreaSet.load(blocks, f"{name}/areas"))
 
 
-_ARRAYS = ("obj", "number", "since")
+_ARRAYS = ("obj", "number", "since", "member")
 
 
 def code(obj: Int64Array, number: Int64Array) -> Int64Array:
     """Give each interest one number by its object and its own number."""
     return (obj << 32) | number
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenAreas:
+    """The areas of interests that begin."""
+
+    areas: AreaSet
+    candidate: Int64Array
+    """Which of its candidates each is, by rank; `AROUND_OBJECT`: none."""
+    member: Int64Array
+    """Which member of the cohorts was prepared for it; `NOBODY`: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TakenOver:
+    """The candidates that stand for some of several interests: for which, and which of its own each is."""
+
+    served: Int64Array
+    rank: Int64Array
+    candidates: Candidates
 
 
 class PredictedAreas:
@@ -119,37 +144,35 @@ class PredictedAreas:
         areas_at: AreasAt,
         coordinates: Coordinates,
         routes: np.ndarray | None,
-    ) -> tuple[AreaSet, Int64Array]:
-        """Choose the areas of interests that begin, given those around the objects.
-
-        Gives with them, for each, which candidate it is: its rank among those of its interest; `NONE` where
-        the interest is around the object.
-        """
+    ) -> ChosenAreas:
+        """Choose the areas of interests that begin, given those around the objects."""
         self._reserve(int(updates.obj.max(initial=-1)) + 1)
         begins = np.searchsorted(switches.row, updates.row)
         is_switch = begins < len(switches)
         is_switch[is_switch] = switches.row[begins[is_switch]] == updates.row[is_switch]
-        ranks = np.full(len(switches), NONE, np.int64)
+        ranks = np.full(len(switches), AROUND_OBJECT, np.int64)
+        members = np.full(len(switches), NOBODY, np.int64)
         chosen = [areas]
         place = np.arange(len(switches))
         for some in rounds(updates.obj):
             which = begins[some[is_switch[some]]]
-            taken, rank = self._take_over(switches, which, areas)
-            ranks[which] = rank
-            place[which[rank != NONE]] = sum(map(len, chosen)) + np.arange(len(taken))
-            chosen.append(taken)
+            taken = self._take_over(switches, which, areas)
+            if taken is not None:
+                served = which[taken.served]
+                ranks[served], members[served] = taken.rank, taken.candidates.member
+                place[served] = sum(map(len, chosen)) + np.arange(len(served))
+                chosen.append(taken.candidates.areas)
             self._note_switches(switches, which)
             self._predict(updates, some, areas_at, coordinates, routes)
-        return AreaSet.concat(chosen).take(place), ranks
+        return ChosenAreas(AreaSet.concat(chosen).take(place), ranks, members)
 
     # -- at a switch ---------------------------------------------------------------------------------------
 
-    def _take_over(self, switches: Switches, which: Int64Array, areas: AreaSet) -> tuple[AreaSet, Int64Array]:
-        """Choose what stands for interests; give the areas, and the rank of each or `NONE`."""
+    def _take_over(self, switches: Switches, which: Int64Array, areas: AreaSet) -> _TakenOver | None:
+        """Choose the candidates that stand for interests."""
         obj, number, time = switches.obj[which], switches.number[which], switches.time[which]
-        nobody = areas.take(NO_ROWS), np.full(len(which), NONE, np.int64)
         if self.candidates is None or not len(which):
-            return nobody
+            return None
         order = np.argsort(self.candidates.codes, kind="stable")
         codes = self.candidates.codes[order]
         wanted = code(obj, number)
@@ -158,7 +181,7 @@ class PredictedAreas:
         switch = np.repeat(np.arange(len(which)), high - low)
         rows = order[np.arange(len(switch)) - groups[switch] + low[switch]]
         if not len(rows):
-            return nobody
+            return None
         mine = self.candidates.take(rows)
         true = areas.take(which[switch])
         found = self._counts.overlaps(
@@ -171,8 +194,8 @@ class PredictedAreas:
             found.common, found.used, found.wanted,
         )  # fmt: skip
         best = taking_over(prepared, self.query.policy.quality)
-        served = best != NONE
-        return mine.areas.take(best[served]), np.where(served, best - groups[:-1], NONE)
+        served = np.flatnonzero(best != NONE)
+        return _TakenOver(served, best[served] - groups[served], mine.take(best[served]))
 
     def _note_switches(self, switches: Switches, which: Int64Array) -> None:
         obj, time = switches.obj[which], switches.time[which]
@@ -222,7 +245,9 @@ class PredictedAreas:
         areas = areas_at(there)
         groups = np.searchsorted(row, np.arange(len(renewal.prepare) + 1)).astype(np.int64)
         chosen = self._worth_it(there, areas, groups)
-        fresh = Candidates(there.obj[chosen], there.number[chosen], there.time[chosen], areas.take(chosen))
+        member = np.full(len(chosen), NOBODY, np.int64)
+        obj, number, time = (each[chosen] for each in (there.obj, there.number, there.time))
+        fresh = Candidates(obj, number, time, member, areas.take(chosen))
         had = [] if self.candidates is None else [self.candidates]
         self.candidates = Candidates.concat([*had, fresh])
 
