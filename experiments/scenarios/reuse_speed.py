@@ -10,17 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from experiments.published import PublishedPlot
+from experiments.published import Published, PublishedPlot
 from experiments.reuse_optimum import fewest_processed
 from experiments.reuse_world import Bools, Floats, Ints, Windows, streams_of
 from experiments.scenarios.registry import Progress, scenario
 from whimbrel.engine.mobile.reuse import (
     Batches,
     Cover,
+    Selections,
     Tolerance,
     batches_by_number,
+    coverable,
     coverable_batches,
     coverable_by_estimate,
+    maximum_neighbour_cover_of,
     maximum_similarity_cover,
     prediction,
     similarity,
@@ -83,6 +86,78 @@ def run_decisions(parameters: Mapping[str, Any], progress: Progress) -> Results:
     return Results(rows, plots)
 
 
+@scenario(
+    "reuse-heuristics",
+    "both heuristics over single selections of many operators: time, comparisons, selections processed",
+    operators=((25.0, 100.0, 400.0, 1000.0), "how many operators; interests are a quarter of the area"),
+    selections=(20_000, "selections of all operators together"),
+    window=(30, "events in a selection"),
+    slide=(10, "events until the next selection"),
+    thresholds=((0.5, 0.8), "what precision and recall have to be above"),
+    tries=(3, "how often each is timed; the shortest time counts"),
+)
+def run_heuristics(parameters: Mapping[str, Any], progress: Progress) -> Results:
+    """Time a decision about all selections at once."""
+    rows = []
+    for done, operators in enumerate(map(int, parameters["operators"])):
+        progress(done, len(parameters["operators"]))
+        random = np.random.default_rng([parameters["seed"], operators])
+        length, slide = parameters["window"], parameters["slide"]
+        events = (-(-parameters["selections"] // operators) - 1) * slide + length
+        held = _held(operators, 8 * events + 1000, random)
+        streams = [stream[:events] for stream in streams_of(held)]
+        selections = Windows.over(streams, np.arange(held.shape[1]), length, slide).selections
+        for threshold in parameters["thresholds"]:
+            agreed = Tolerance.same(operators, threshold)
+            priority = np.zeros(operators)
+            msh, msh_s = _timed(lambda: _by_all_pairs(selections, agreed), parameters["tries"])  # noqa: B023
+            mnh, mnh_s = _timed(
+                lambda: maximum_neighbour_cover_of(selections, agreed, priority),  # noqa: B023
+                parameters["tries"],
+            )
+            rows.append(
+                {
+                    "operators": operators,
+                    "threshold": threshold,
+                    "MSH s": msh_s,
+                    "MNH s": mnh_s,
+                    "times faster": msh_s / mnh_s,
+                    "times fewer comparisons": msh.compared / mnh.compared,
+                    "MSH": float(msh.may_process.mean()),
+                    "MNH": float(mnh.may_process.mean()),
+                    "selections": len(selections),
+                }
+            )
+    plots = (
+        PublishedPlot("reuse-heuristics", "Comparisons of MSH by those of MNH", "operators",
+            "times fewer comparisons", by="threshold", logarithmic=True, x_logarithmic=True,
+            published=(Published("order of magnitude", 100.0, "thesis, section 5.4"),)),
+    )  # fmt: skip
+    return Results(rows, plots)
+
+
+def _by_all_pairs(selections: Selections, agreed: Tolerance) -> Cover:
+    return maximum_similarity_cover(coverable(selections, agreed))
+
+
+def _timed(decide: Callable[[], Cover], tries: int) -> tuple[Cover, float]:
+    times = []
+    for _ in range(tries + 1):  # once more: the first may compile
+        begin = perf_counter()
+        cover = decide()
+        times.append(perf_counter() - begin)
+    return cover, min(times[1:])
+
+
+def _held(operators: int, count: int, random: np.random.Generator) -> Bools:
+    """Draw interests, squares of a quarter of the area, and events; tell which hold which."""
+    low = random.random((operators, 2)) / 2
+    events = random.random((count, 2))
+    inside = (events >= low[:, None]) & (events <= low[:, None] + 0.5)
+    held: Bools = inside[:, :, 0] & inside[:, :, 1]
+    return held
+
+
 @dataclass(frozen=True)
 class Task:
     """A decision: the batches that wait, one of each operator, and the events of before."""
@@ -108,11 +183,8 @@ class Basic:
         random = np.random.default_rng([parameters["seed"], operators])
         each = -(-parameters["selections"] // operators)
         length = parameters["window"]
-        low = random.random((operators, 2)) / 2
         count = parameters["sample"] + 8 * (each + length)
-        events = random.random((count, 2))
-        inside = (events >= low[:, None]) & (events <= low[:, None] + 0.5)
-        held: Bools = inside[:, :, 0] & inside[:, :, 1]
+        held = _held(operators, count, random)
         time = np.arange(count)
         streams = [stream[stream >= parameters["sample"]][: each + length - 1] for stream in streams_of(held)]
         windows = Windows.over(streams, time, length, 1)
