@@ -16,6 +16,9 @@ from experiments.scenarios import (
     mobile_prediction,
     nursing_home,
     radius,
+    reuse,
+    reuse_estimates,
+    reuse_speed,
 )
 from experiments.scenarios.registry import SCENARIOS, Progress, Scenario, Value, find
 from whimbrel.sim.results import Results
@@ -35,6 +38,9 @@ __all__ = [
     "mobile_prediction",
     "nursing_home",
     "radius",
+    "reuse",
+    "reuse_estimates",
+    "reuse_speed",
     "simulate",
     "write_figures",
 ]

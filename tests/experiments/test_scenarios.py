@@ -18,6 +18,8 @@ from whimbrel.sim.results import Plot, Results
 
 MIGCEP = {"graphs": 1, "seconds": 60.0, "vehicles": 60}
 MOBILE = {"traffic": "streets", "vehicles": 800, "seconds": 120, "followed": 4, "runs": 2}
+REUSE = {"mobility": "streets", "vehicles": 80, "repeats": 1, "window": 10}
+REUSE_SPEED = {"operators": (4.0,), "selections": 200, "tries": 1, "sample": 100}
 SMALL = {
     "hierarchy": {"cars": 6, "seconds": 40.0, "depth": 1},
     "deployment": {"minutes": 4.0},
@@ -40,6 +42,14 @@ SMALL = {
     "mobile-prediction-lead": {**MOBILE, "leads_s": (1.0, 10.0)},
     "mobile-candidates": {**MOBILE, "numbers": (1.0, 5.0)},
     "mobile-predictors": {**MOBILE, "leads_s": (1.0, 10.0)},
+    "reuse-batches": {**REUSE, "seconds": 20, "cars": 4, "sides_m": (5_000.0,), "thresholds": (0.3, 0.6)},
+    "reuse-single": {**REUSE, "seconds": 2, "cars": 4, "sides_m": (5_000.0,), "thresholds": (0.5,)},
+    "reuse-cars": {**REUSE, "seconds": 20, "cars": (2.0, 4.0), "thresholds": (0.5,)},
+    "reuse-estimates": {**REUSE, "seconds": 4, "cars": 4, "cells_m": (500.0,), "slide": 10},
+    "reuse-neighbours": {**REUSE, "seconds": 4, "cars": 4, "neighbours": (1.0, 3.0)},
+    "reuse-prediction": {**REUSE, "seconds": 30, "cars": 3, "before_s": 10, "thresholds": (0.3, 0.6)},
+    "reuse-complexity": {**REUSE_SPEED, "complexities": (1.0, 10.0), "batches": 2},
+    "reuse-decisions": {**REUSE_SPEED, "complexity": 10, "batches": (1.0, 4.0)},
     "comet-depth": {"minutes": 60.0, "depths": (1.0, 2.0)},
     "comet-window": {"minutes": 60.0, "tolerances_min": (60.0,), "windows_s": (10.0, 60.0)},
 }
