@@ -46,6 +46,8 @@ class RunningQueries:
         self.pipelines: dict[str, Pipeline | QueryInstance] = {}
         self.names_queries = False
         """Whether detections say in a column `@query` which query they are of."""
+        self.measures = False
+        """Whether the quality of the interests of mobile queries is measured."""
         self.plans = 0
         """How often it was worked out what they need."""
         self.reach = 0
@@ -80,7 +82,10 @@ class RunningQueries:
 
     def _deployed(self, query: Query, name: str) -> Pipeline | QueryInstance:
         if query.mobile:
-            return MobileRun(query, self.events, name)
+            run = MobileRun(query, self.events, name)
+            if self.measures:
+                run.measure()
+            return run
         if self._observer is not None:
             return Pipeline(query, self.events, name, self._observer.passes, observer=self._observer)
         return self.sharing.templates.deploy(query, name)
@@ -102,6 +107,11 @@ class RunningQueries:
         if name not in self.pipelines:
             raise UnknownNameError("running query", name, self.pipelines)
         return self.pipelines[name].query
+
+    @property
+    def mobile(self) -> list[MobileRun]:
+        """Those of the queries that follow objects."""
+        return [each for each in self.pipelines.values() if isinstance(each, MobileRun)]
 
     def plan(self) -> None:
         """Work out what all queries need together, once they have changed."""
@@ -192,7 +202,11 @@ class RunningQueries:
     def _reported(self, pipeline: Pipeline) -> Iterator[pa.Table]:
         """Report what is new in the outputs of a query, or of a template of them."""
         for table in pipeline.told():
-            yield table.append_column("@query", pa.repeat(pipeline.name, len(table))) if self.names_queries else table
+            yield (
+                table.append_column("@query", pa.repeat(pipeline.name, len(table)))
+                if self.names_queries
+                else table
+            )
         for stream in pipeline.outputs:
             rows = self._own(pipeline, stream)
             if not len(rows):
@@ -217,6 +231,7 @@ class RunningQueries:
         """Let go of events that ended before a time, which no query needs any more."""
         if self._observer is not None and self._observer.keeps_rows:
             return
+        time = min([time, *(each.needs_since for each in self.mobile)])
         if self.events.stream.store.forget_before(time):
             for pipeline in self._running():
                 pipeline.forget_before(time)

@@ -9,11 +9,15 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.arrays import NO_ROWS
 from whimbrel.engine.mobile.areas import AreaSet, ObjectPlaces, areas_at, areas_of_shapes, snapped
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
 from whimbrel.engine.mobile.deliveries import Told, delivery_table
 from whimbrel.engine.mobile.found_once import FoundOnce
+from whimbrel.engine.mobile.history import EventHistory
 from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.mobile.measured import MeasuredInterests
+from whimbrel.engine.mobile.monitor import Monitor
 from whimbrel.engine.mobile.quality import QualityCondition
 from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.telling import telling
@@ -23,7 +27,7 @@ from whimbrel.engine.mobile.waypoints import Routes, Samples
 from whimbrel.engine.saved_state import Savable
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
-
+from whimbrel.errors import StateError
 from whimbrel.graph.mobile import (
     CorridorInterest,
     FunctionInterest,
@@ -41,13 +45,16 @@ class FollowedObjects:
     Everything happens by event time: a step takes it from one watermark to another, however far apart they are.
     """
 
-    def __init__(self, query: MobileQuery, events: SourceEvents, name: str) -> None:
+    def __init__(self, query: MobileQuery, events: SourceEvents, name: str, monitor: Monitor) -> None:
         self.query = query
+        self.monitor = monitor
         self.events = events
         self.keys = FocalKeys(query.focal)
         self.updates = LocationUpdates(query.focal, self.keys, events, name)
         self.timelines = Timelines(query.policy.refresh, query.silent)
         self.telling = telling(query.policy)
+        self.measured: MeasuredInterests | None = None
+        """What measures the quality of interests, if that is asked for."""
         self.current: Interests | None = None
         """The interests that have not ended."""
         self.before = BEGINNING_OF_TIME
@@ -64,7 +71,8 @@ class FollowedObjects:
     @property
     def used(self) -> list[Selector]:
         """The selections of events that it reads, besides location updates."""
-        return self._quality.used if self._quality else []
+        readers = [each for each in (self._quality, self.measured) if each is not None]
+        return [selector for each in readers for selector in each.used]
 
     @property
     def due(self) -> int:
@@ -74,8 +82,9 @@ class FollowedObjects:
 
     def begin(self, coordinates: Coordinates) -> None:
         """Take note of how locations are given, before the first step."""
-        if self._quality is not None:
-            self._quality.begin(coordinates, self.keys if self.query.excluding_itself else None)
+        for each in (self._quality, self.measured):
+            if each is not None:
+                each.begin(coordinates, self.keys if self.query.excluding_itself else None)
 
     # -- who is followed -----------------------------------------------------------------------------------
 
@@ -96,36 +105,46 @@ class FollowedObjects:
     # -- a step --------------------------------------------------------------------------------------------
 
     def step(
-        self, watermark: int, coordinates: Coordinates, once: FoundOnce | None, each: Cohorts | SharedRuns | None
+        self,
+        watermark: int,
+        coordinates: Coordinates,
+        once: FoundOnce | None,
+        each: Cohorts | SharedRuns | None,
     ) -> pa.Table | None:
         """Let time pass to a watermark; give what is told."""
         chunks = self.events.stream.store.chunks
         self._last = max(self._last, chunks[-1].last if chunks else BEGINNING_OF_TIME)
         updates = self.updates.ready(watermark)
         self.timelines.reserve(len(self.keys))
+        came_from = None if self.measured is None else self.timelines.came_from(updates)
         switches, ended = self._switches(updates, watermark, coordinates)
+        self.monitor.count_for("updates", updates.obj)
+        self.monitor.count_for("switches", switches.obj)
         interests = self._of_step(switches, ended, coordinates)
-        since = np.where(
-            interests.start > self.before, interests.start - interests.lifetime, self.before + 1
-        )
+        since = np.where(interests.start > self.before, interests.start - interests.lifetime, self.before + 1)
         had: list[Told] = []
         if once is not None:
             until = np.minimum(interests.end, watermark + 1)
             had += once.told_of(interests, since, until, excluding_own=self.query.excluding_itself)
+            self.monitor.note_looked_up(had, interests)
         if each is not None:
             member, found = each.step(interests, since, self.before, watermark)
+            self.monitor.note_fed(each.fed, interests)
             interests = replace(interests, member=member)
             had += found
+        if came_from is not None:
+            here = Switches.at(updates, np.arange(len(updates)), came_from)
+            areas = self.areas_of(here, coordinates)
+            self._measure(interests, updates, areas, each, watermark)
         told, of = self.telling.tell(had, interests, watermark)
+        self.monitor.note_told(told, of)
         self.current = interests.take(interests.end > watermark)
         if each is not None:
             each.keep(self.current.member)
         self.before = watermark
         return self._table(told, of)
 
-    def _switches(
-        self, updates: Updates, watermark: int, coordinates: Coordinates
-    ) -> tuple[Switches, Ended]:
+    def _switches(self, updates: Updates, watermark: int, coordinates: Coordinates) -> tuple[Switches, Ended]:
         for waypoints in (self._routes, self._samples):
             if waypoints is not None:
                 waypoints.take_in(updates)
@@ -163,6 +182,28 @@ class FollowedObjects:
         routes = None if self._routes is None else self._routes.at(switches.row)
         return areas_at(self.query.interest, places, coordinates, routes=routes)
 
+    def _measure(
+        self,
+        of: Interests,
+        updates: Updates,
+        areas: AreaSet,
+        each: Cohorts | SharedRuns | None,
+        watermark: int,
+    ) -> None:
+        """Measure the quality of interests, given where one would be at each location update."""
+        assert self.measured is not None
+        cohorts = each.cohorts if isinstance(each, SharedRuns) else each
+        histories = [] if cohorts is None else cohorts.histories
+        streamed = [history for history in histories if isinstance(history, EventHistory)]
+        self.measured.step(
+            of,
+            (updates, areas),
+            streamed,
+            NO_ROWS if each is None else each.fed.joined,
+            watermark,
+            self.keys.longest_lifetime(self.query.lifetime),
+        )
+
     def _table(self, told: list[Told], of: Interests) -> pa.Table | None:
         """Write what is told as one table."""
         told = [each for each in told if len(each)]
@@ -175,7 +216,7 @@ class FollowedObjects:
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state."""
         about = {"before": self.before, "last": self._last, "current": self.current is not None}
-        blocks.put_json(name, about)
+        blocks.put_json(name, {**about, "measured": self.measured is not None})
         for part, state in self._states().items():
             state.save(blocks, f"{name}/{part}")
         if self.current is not None:
@@ -184,6 +225,11 @@ class FollowedObjects:
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
         about = blocks.json(name)
+        if about["measured"] != (self.measured is not None):
+            raise StateError(
+                "quality of interests is measured either in the snapshot or here, not in both; "
+                "call measure_quality() before events come, in both sessions or in none"
+            )
         self.before, self._last = about["before"], about["last"]
         for part, state in self._states().items():
             state.load(blocks, f"{name}/{part}")
@@ -198,6 +244,7 @@ class FollowedObjects:
             "routes": self._routes,
             "samples": self._samples,
             "quality": self._quality,
+            "measured": self.measured,
         }
         return {part: state for part, state in parts.items() if state is not None}
 

@@ -91,6 +91,10 @@ class EventHistory:
         """Tell how many rows lie in each interest."""
         return self._index.count(of.areas, since, until)
 
+    def first_at(self, times: Int64Array) -> Int64Array:
+        """Give the first row that ends at each of some times, or later."""
+        return self._selection.store.first_at(times)
+
     def forget_before(self, time: int) -> None:
         """Let go of what is older."""
         self._index.forget_before(time)

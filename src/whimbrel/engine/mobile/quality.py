@@ -22,7 +22,7 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.graph.mobile import MobileQuery, RefreshWhenQualityFalls
-from whimbrel.graph.operators import ANY, Source, TimePoints
+from whimbrel.graph.operators import ANY, Graph, Source, TimePoints
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
 
@@ -39,9 +39,7 @@ class QualityCondition:
         assert isinstance(refresh, RefreshWhenQualityFalls)
         self.over, self.threshold = refresh.over, query.policy.quality
         self._events = events
-        sources = [each for each in query.detect.graph.operators if isinstance(each, Source)]
-        types = dict.fromkeys(each.event_type for each in sources if not isinstance(each, TimePoints))
-        self.used: list[Selector] = [(name, None) for name in ([ANY] if ANY in types else types)]
+        self.used: list[Selector] = [(name, None) for name in types_read(query.detect.graph)]
         self._selections = [events.select(selector, user) for selector in self.used]
         self._histories: list[EventHistory] = []
         self._areas: AreaSet | None = None
@@ -90,7 +88,7 @@ class QualityCondition:
         silent = had & (timelines.silent >= 0) & (time - before > timelines.silent)
         _move(timelines, updates, some)
         froms = timelines.places[obj][:, [k.P_FROM_X, k.P_FROM_Y]]
-        areas = areas_of(_as_switches(updates, some, froms))
+        areas = areas_of(Switches.at(updates, some, froms))
         switch = ~had | silent
         asked = np.flatnonzero(~switch)
         if len(asked):
@@ -114,7 +112,7 @@ class QualityCondition:
             in_used += np.bincount(other[0], minlength=len(obj))
             both = np.intersect1d(_pairs(*one), _pairs(*other), assume_unique=True)
             in_both += np.bincount(both >> _ROW_BITS, minlength=len(obj))
-        recall, precision = _share(in_both, in_true), _share(in_both, in_used)
+        recall, precision = share(in_both, in_true), share(in_both, in_used)
         return (recall <= self.threshold.recall) | (precision <= self.threshold.precision)
 
     def _take_over(self, obj: Int64Array, areas: AreaSet) -> None:
@@ -174,15 +172,6 @@ def _move(timelines: Timelines, updates: Updates, some: Int64Array) -> None:
     times[obj, k.T_LAST] = updates.time[some]
 
 
-def _as_switches(updates: Updates, some: Int64Array, froms: FloatArray) -> Switches:
-    nothing = np.zeros(len(some), np.int64)
-    time = updates.time[some]
-    return Switches(
-        updates.obj[some], nothing, time, np.full(len(some), END_OF_TIME), updates.x[some], updates.y[some],
-        froms[:, 0], froms[:, 1], updates.row[some],
-    )  # fmt: skip
-
-
 def _asked(obj: Int64Array, time: Int64Array, areas: AreaSet) -> Interests:
     nothing = np.zeros(len(obj), np.int64)
     return Interests(obj, nothing, time, np.full(len(obj), END_OF_TIME), nothing, nothing, areas)
@@ -192,6 +181,13 @@ def _pairs(which: Int64Array, rows: Int64Array) -> Int64Array:
     return (which << _ROW_BITS) | rows
 
 
-def _share(part: Int64Array, whole: Int64Array) -> FloatArray:
+def types_read(graph: Graph) -> list[str]:
+    """Name the types of events that a graph reads, each once; time points are no events."""
+    sources = [each for each in graph.operators if isinstance(each, Source)]
+    types = dict.fromkeys(each.event_type for each in sources if not isinstance(each, TimePoints))
+    return [ANY] if ANY in types else list(types)
+
+
+def share(part: Int64Array, whole: Int64Array) -> FloatArray:
     """Nothing of nothing is all of it."""
     return np.where(whole == 0, 1.0, part / np.maximum(whole, 1))
