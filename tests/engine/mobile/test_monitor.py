@@ -71,7 +71,7 @@ def interests_of(query, events):
 def runs_of_single_interests(query):
     """The selections that runs of single interests take."""
     session = Session(query)
-    (run,) = session.running.mobile
+    (run,) = session.running.following
     (following,) = run.following
     return [] if following._model is None else [selector for selector, _ in following._model.selectors]
 
@@ -101,7 +101,9 @@ def test_streamed_events(data, query, events, lateness):
     (row,), _ = monitored(ready, batches, lateness=lateness)
     assert (row["streamed_historical"], row["streamed_live"]) == (historical.total(), live.total())
     by_object, _ = monitored(ready, batches, by="focal", lateness=lateness)
-    assert {each["focal"]: each["streamed_historical"] for each in by_object} == _of_all(by_object, historical)
+    assert {each["focal"]: each["streamed_historical"] for each in by_object} == _of_all(
+        by_object, historical
+    )
     assert {each["focal"]: each["streamed_live"] for each in by_object} == _of_all(by_object, live)
 
 
@@ -188,7 +190,9 @@ def test_measuring_changes_nothing_and_snapshots_keep_what_was_counted(query, ev
     other = session_of(ready)
     other.restore(session.snapshot())
     (again,) = other.monitor().to_pylist()
-    same = [each.name for each in MEASURES if each.kind == "counter" and not each.name.startswith("processor")]
+    same = [
+        each.name for each in MEASURES if each.kind == "counter" and not each.name.startswith("processor")
+    ]
     assert {name: again[name] for name in same} == {name: once[name] for name in same}
 
 
@@ -279,7 +283,7 @@ def test_shared_runs_are_nobodys():
 def test_modes_that_leave_out_and_reuse_say_so():
     session = wb.Session(wb.compile(HOTSPOT), time_unit="us")
     session.push(hot_spots())
-    monitor = session.running.mobile[0].following_of("car").monitor
+    monitor = session.running.following[0].following_of("car").monitor
     (before,) = session.monitor().to_pylist()
     monitor.count_for("left_out", np.zeros(1, np.int64), 2)
     monitor.count("selections_reused", 3)
@@ -410,7 +414,9 @@ def test_a_whole_table_in_every_form():
 
 def test_names_of_measures_are_unique_and_explained():
     assert len({each.name for each in MEASURES}) == len(MEASURES)
-    assert all(each.help.endswith(".") and "\n" not in each.help and "\\" not in each.help for each in MEASURES)
+    assert all(
+        each.help.endswith(".") and "\n" not in each.help and "\\" not in each.help for each in MEASURES
+    )
 
 
 # -- memory --------------------------------------------------------------------------------------------------

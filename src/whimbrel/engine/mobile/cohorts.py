@@ -72,8 +72,7 @@ class Cohorts:
 
         Those that are nobody's yet begin. Told is what is known from `since` on and before they end.
         """
-        for history in self.histories:
-            history.take_in()
+        self.take_in()
         member, self.fed = of.member.copy(), Fed.nothing(len(of))
         fresh = np.flatnonzero(member == NOBODY)
         older = np.flatnonzero(member != NOBODY)
@@ -93,6 +92,11 @@ class Cohorts:
         self.fed.processor += thread_time_ns() - began
         self.fed.begun = self.begun - first
         return member, list(self._found(of, member, since, watermark, first))
+
+    def take_in(self) -> None:
+        """Add what is new to the histories."""
+        for history in self.histories:
+            history.take_in()
 
     # -- events --------------------------------------------------------------------------------------------
 

@@ -16,7 +16,8 @@ from whimbrel.engine.mobile.areas import AreaSet
 from whimbrel.engine.mobile.history import EventHistory, Pairs
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.mobile.monitor import Monitor
-from whimbrel.engine.mobile.quality import share, types_read
+from whimbrel.engine.mobile.quality import shares
+from whimbrel.engine.mobile.quality_condition import types_read
 from whimbrel.engine.mobile.updates import FocalKeys, Updates
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
@@ -46,6 +47,11 @@ class MeasuredInterests:
         self._histories: list[EventHistory] = []
         self._updates: Interests | None = None
         """Updates of interests that have not ended, as interests of that number that begin there."""
+
+    def take_in(self) -> None:
+        """Add what is new to the events."""
+        for history in self._histories:
+            history.take_in()
 
     def begin(self, coordinates: Coordinates, excluding: FocalKeys | None) -> None:
         """Begin to remember events, now that it is known how locations are given."""
@@ -81,8 +87,7 @@ class MeasuredInterests:
         lifetime
             For how long, at most, an interest looks back.
         """
-        for history in self._histories:
-            history.take_in()
+        self.take_in()
         pending = self._with_new(of, *updates)
         over = of.end <= watermark
         self._count_events(of.take(over))
@@ -117,7 +122,7 @@ class MeasuredInterests:
                 in_true += np.bincount(one[0], minlength=len(lot))
                 in_used += np.bincount(other[0], minlength=len(lot))
                 in_both += np.bincount(_common(one, other) >> _ROW_BITS, minlength=len(lot))
-            quality: FloatArray = np.stack([share(in_both, in_used), share(in_both, in_true)], axis=1)
+            quality: FloatArray = np.stack([shares(in_both, in_used), shares(in_both, in_true)], axis=1)
             self.monitor.note_quality(some.obj, quality)
 
     def _count_events(self, of: Interests) -> None:

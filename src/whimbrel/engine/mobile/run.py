@@ -8,6 +8,7 @@ from functools import partial
 from time import thread_time_ns
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,6 +31,7 @@ from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.engine.total_order import Released, int64
 from whimbrel.errors import QueryError, StateError
+from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.mobile import CorridorInterest, FunctionInterest, MobileQuery, RefreshWhenQualityFalls
 from whimbrel.graph.mobile.additional_time import additional_time
 from whimbrel.graph.mobile.parts import parts
@@ -37,7 +39,7 @@ from whimbrel.graph.query import Query
 from whimbrel.graph.reach import anchors
 from whimbrel.graph.required_columns import ColumnSet, all_read, read_by
 from whimbrel.model.schema import Coordinates
-from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, TIME_POINT
+from whimbrel.model.time import END_OF_TIME, TIME_POINT
 
 LOOK_RARELY = 200
 """Of the processor time, about the so many-th part goes into looking at how much memory is held."""
@@ -58,8 +60,12 @@ class MobileRun(Pipeline):
         self.required = all_read(each.required for each in self.following)  # type: ignore[assignment]
         self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
         self.selections, self.streams, self.runtimes, self.outputs = [], {}, {}, []
-        self.reach = max(each.reach for each in self.following)
         self._told: list[pa.Table] = []
+
+    @property
+    def reach(self) -> int:  # type: ignore[override]
+        """How long after its end an event can still matter; objects with longer lifetimes may be added."""
+        return max(each.reach for each in self.following)
 
     @property
     def due(self) -> int:
@@ -77,6 +83,27 @@ class MobileRun(Pipeline):
             table = each.step(self.context.coordinates or Coordinates.PLANE)
             if table is not None:
                 self._told.append(table)
+
+    def begin_at(self, time: int) -> None:
+        """Follow nobody before a time: what happens until then is history."""
+        for each in self.following:
+            each.objects.updates.begins = time
+
+    def catch_up(self) -> None:
+        """Take in the events that the session still remembers, as history of what comes from now on.
+
+        Of events that do not have all that the queries read, nobody knows what they would have said.
+        """
+        store = self.atoms.stream.store
+        needed = {Attribute(None, name) for name in self.required.atoms}
+        whole = [chunk for chunk in store.chunks if needed <= chunk.columns.keys()]
+        if not whole or self.required.all_atoms:
+            return
+        rows = np.concatenate([np.arange(chunk.first, chunk.first + len(chunk)) for chunk in whole])
+        self.atoms.show_again(rows, self.used)
+        for each in self.following:
+            each.catch_up(self.context.coordinates or Coordinates.PLANE)
+        self.atoms.clear()
 
     def told(self) -> Iterator[pa.Table]:
         """Give the deliveries of a step."""
@@ -107,8 +134,8 @@ class MobileRun(Pipeline):
         for each in self.following:
             each.note_late(events)
 
-    def following_of(self, name: str) -> Following:
-        """Look up one of the mobile queries by its name.
+    def following_of(self, name: str | None) -> Following:
+        """Look up one of the mobile queries by its name, or the only one.
 
         Raises
         ------
@@ -116,7 +143,7 @@ class MobileRun(Pipeline):
             If there is none of that name.
         """
         for each in self.following:
-            if each.query.name == name:
+            if each.query.name == name or (name is None and len(self.following) == 1):
                 return each
         known = ", ".join(each.query.name for each in self.following)
         raise QueryError(f"there is no mobile query {name!r} in {self.name!r}; there are: {known}")
@@ -217,7 +244,7 @@ class Following:
 
     def measure(self) -> None:
         """Measure the quality of interests from now on, before any event has come."""
-        if self.objects.before > BEGINNING_OF_TIME:
+        if self._coordinates is not None:
             raise QueryError(
                 f"{self.query.name!r} has begun, and what its interests had before is not known",
                 hint="call measure_quality() before the first event comes",
@@ -236,6 +263,7 @@ class Following:
         context = ExecutionContext(OperatorStream("events", RowStore()), {}, self._coordinates)
         late = SourceEvents(context)
         updates = LocationUpdates(self.query.focal, self.objects.keys, late, self.name)
+        updates.begins = self.objects.updates.begins
         for name in {*events.column("type").to_pylist()} & {self.query.focal.type}:
             some = events.filter(pc.equal(events.column("type").cast(pa.string()), name))
             late.feed(Released(some, int64(some, "start"), int64(some, "end"), None, END_OF_TIME), None)
@@ -268,6 +296,20 @@ class Following:
             peak = self.monitor.totals["memory_peak"]
             self.monitor.totals["memory_peak"] = max(peak, held["history_bytes"] + held["state_bytes"])
             self._looked_at, self._look_took = now, thread_time_ns() - now
+
+    def catch_up(self, coordinates: Coordinates) -> None:
+        """Take in events of before the query was there."""
+        self._begin(coordinates)
+        if self.once is not None and self.found is not None:
+            self.once.context.coordinates = coordinates
+            self.once.step()
+            self.once.collect(self.found, self._excluded)
+        for each in (self.cohorts, self.objects.measured):
+            if each is not None:
+                each.take_in()
+        if self.once is not None:
+            self.once.clear_made()
+        self.objects.before = self.events.stream.watermark
 
     def _begin(self, coordinates: Coordinates) -> None:
         """Make what needs to know how locations are given."""
