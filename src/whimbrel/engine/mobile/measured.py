@@ -24,6 +24,7 @@ from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.graph.mobile import MobileQuery
 from whimbrel.graph.mobile.additional_time import additional_time
+from whimbrel.graph.operators import ANY
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
@@ -61,7 +62,7 @@ class MeasuredInterests:
         ]
 
     def _back_of(self, event_type: str) -> int:
-        return self.back.get(event_type, self.longest_back)
+        return self.back.get(event_type, self.back.get(ANY, 0))
 
     # -- a step --------------------------------------------------------------------------------------------
 
