@@ -50,6 +50,7 @@ class PreparedRuns:
         first = np.where(fresh, watermark + 1 - lifetimes, before + 1)
         both, firsts = Interests.concat([of, ahead]), np.concatenate([since, first])
         member, found = cohorts.step(both, firsts, before, watermark)
+        cohorts.fed = cohorts.fed.of_first(len(of))
         for each in found:
             is_told = each.interest < len(of)
             told.append(each.take(np.flatnonzero(is_told)))
