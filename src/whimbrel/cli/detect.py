@@ -16,6 +16,7 @@ from whimbrel.cli.gathering import Inputs, gathering
 from whimbrel.cli.kernels import CompilingLine
 from whimbrel.cli.options import (
     ManyEvents,
+    areas_option,
     compile_options,
     coordinates_option,
     lateness_option,
@@ -44,6 +45,7 @@ class DetectOutput:
     form: str | None
     page: str | None
     rejected: str | None
+    interest_areas: bool
 
     def rejected_file(self, events: tuple[str, ...]) -> Path:
         """Name the file for rejected rows."""
@@ -61,7 +63,9 @@ class DetectOutput:
             # They are read again, as for a map: how the events of a detection moved is not in its hull.
             coordinates = coordinates_of(outcome.detections) or Coordinates.PLANE
             places = positions(events, coordinates, schemas=query.schemas, **reading)
-        write_detections(outcome.detections, self.out, self.form, positions=places)
+        write_detections(
+            outcome.detections, self.out, self.form, positions=places, interest_areas=self.interest_areas
+        )
         if self.page is not None:
             show(outcome.detections, events=events, schemas=query.schemas, **reading).save(self.page)
 
@@ -98,6 +102,7 @@ class Running:
     help="How they are written. By default the ending of --out tells; standard output gets jsonl.",
 )  # fmt: skip
 @click.option("--map", "page", metavar="FILE.html", help="Also draw them on a map with a time slider.")
+@areas_option
 @rejected_option
 @reading_options
 @coordinates_option

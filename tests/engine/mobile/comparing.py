@@ -11,7 +11,7 @@ from tests.reference import Event
 from tests.reference import mobile as reference
 from tests.reference.tables import event_table
 
-from whimbrel.engine.mobile.deliveries import COLUMNS
+from whimbrel.model.deliveries import DELIVERY_COLUMNS as COLUMNS
 from whimbrel.engine.session import Session
 from whimbrel.graph import mobile
 from whimbrel.graph.mobile import FocalObjects, MobilePolicy, MobileQuery
