@@ -23,7 +23,6 @@ from whimbrel.engine.mobile.waypoints import Routes, Samples
 from whimbrel.engine.saved_state import Savable
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
-
 from whimbrel.graph.mobile import (
     CorridorInterest,
     FunctionInterest,
@@ -96,7 +95,11 @@ class FollowedObjects:
     # -- a step --------------------------------------------------------------------------------------------
 
     def step(
-        self, watermark: int, coordinates: Coordinates, once: FoundOnce | None, each: Cohorts | SharedRuns | None
+        self,
+        watermark: int,
+        coordinates: Coordinates,
+        once: FoundOnce | None,
+        each: Cohorts | SharedRuns | None,
     ) -> pa.Table | None:
         """Let time pass to a watermark; give what is told."""
         chunks = self.events.stream.store.chunks
@@ -105,9 +108,7 @@ class FollowedObjects:
         self.timelines.reserve(len(self.keys))
         switches, ended = self._switches(updates, watermark, coordinates)
         interests = self._of_step(switches, ended, coordinates)
-        since = np.where(
-            interests.start > self.before, interests.start - interests.lifetime, self.before + 1
-        )
+        since = np.where(interests.start > self.before, interests.start - interests.lifetime, self.before + 1)
         had: list[Told] = []
         if once is not None:
             until = np.minimum(interests.end, watermark + 1)
@@ -123,9 +124,7 @@ class FollowedObjects:
         self.before = watermark
         return self._table(told, of)
 
-    def _switches(
-        self, updates: Updates, watermark: int, coordinates: Coordinates
-    ) -> tuple[Switches, Ended]:
+    def _switches(self, updates: Updates, watermark: int, coordinates: Coordinates) -> tuple[Switches, Ended]:
         for waypoints in (self._routes, self._samples):
             if waypoints is not None:
                 waypoints.take_in(updates)

@@ -62,6 +62,10 @@ class SharedRuns:
         lots = (_told(lot, of, chain, since, until) for lot in self.found)
         return chain, [lot for lot in lots if len(lot)]
 
+    def take_in(self) -> None:
+        """Add what is new to the histories."""
+        self.cohorts.take_in()
+
     def _linked(self, of: Interests) -> Int64Array:
         """Give the chain of each interest; one that follows none begins one."""
         chain, areas = of.member.copy(), _keys(of.areas)
@@ -107,7 +111,9 @@ class SharedRuns:
     def forget_before(self, time: int) -> None:
         """Let go of what no interest can look back at."""
         self.cohorts.forget_before(time)
-        self.found = [kept for each in self.found if len(kept := each.take(np.flatnonzero(each.known >= time)))]
+        self.found = [
+            kept for each in self.found if len(kept := each.take(np.flatnonzero(each.known >= time)))
+        ]
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the chains, their runs, and what was found lately."""

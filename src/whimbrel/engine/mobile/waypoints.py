@@ -64,7 +64,7 @@ class Routes:
         if column.type is not Type.STRING:
             return np.full(len(rows), None)
         texts = decoded(column.values).to_numpy(zero_copy_only=False)
-        return np.where(column.nulls, None, texts)
+        return np.asarray(np.where(column.nulls, None, texts), np.object_)
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the routes."""
