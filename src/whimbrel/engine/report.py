@@ -19,6 +19,7 @@ from whimbrel.engine.row_store import Lineage, offsets_of
 from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, types_of
 from whimbrel.engine.values import Int64Array, decoded, to_arrow
 from whimbrel.graph.expressions import Attribute
+from whimbrel.model.deliveries import delivery_columns
 from whimbrel.model.schema import Coordinates
 
 UTC = pa.timestamp("us", "UTC")
@@ -153,7 +154,9 @@ def _of_one_kind(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:
     """Write the keys of focal objects as text where mobile queries have keys of different types."""
     places = [table.schema.get_field_index("focal") for table in tables]
     is_told = [DELIVERIES_KEY in (table.schema.metadata or {}) for table in tables]
-    kinds = {table.schema.field(at).type for table, at, told in zip(tables, places, is_told, strict=True) if told}
+    kinds = {
+        table.schema.field(at).type for table, at, told in zip(tables, places, is_told, strict=True) if told
+    }
     if len(kinds) <= 1:
         return tables
     return [
@@ -240,7 +243,8 @@ def owned_attributes(table: pa.Table) -> dict[str, list[str]]:
     if stated:
         found: dict[str, list[str]] = json.loads(stated)
         return found
-    return {table.column("type")[0].as_py(): _attributes(table)}
+    told = delivery_columns(table.schema)
+    return {table.column("type")[0].as_py(): [name for name in _attributes(table) if name not in told]}
 
 
 def _in_order(known: Sequence[str], found: list[str]) -> list[str]:

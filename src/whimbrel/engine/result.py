@@ -136,11 +136,15 @@ class Detections:
         return frames.show(self.table, events, **whole)
 
     def save(
-        self, path: str | PathLike[str], format: str | None = None, *, interest_areas: bool = False  # noqa: A002
+        self,
+        path: str | PathLike[str],
+        format: str | None = None,
+        *,
+        interest_areas: bool = False,  # noqa: A002
     ) -> Path:
         """Write the detections to a file; its ending says how (.jsonl, .csv, .parquet, .geojson, .html).
 
-        An .html file is the map. `format` says it where the ending does not, `interest_areas` whether to write
+        An .html file is the map. `format` says it where the ending does not, `interest_areas` whether to tell
         the areas of the interests of a mobile query; see `write_detections`.
         """
         target = Path(path)
