@@ -138,9 +138,9 @@ class Detections:
     def save(
         self,
         path: str | PathLike[str],
-        format: str | None = None,
+        format: str | None = None,  # noqa: A002
         *,
-        interest_areas: bool = False,  # noqa: A002
+        interest_areas: bool = False,
     ) -> Path:
         """Write the detections to a file; its ending says how (.jsonl, .csv, .parquet, .geojson, .html).
 

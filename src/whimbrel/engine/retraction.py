@@ -41,6 +41,7 @@ def replayed(session: Session, ids: Collection[str]) -> tuple[Retraction, Sessio
     if not known:
         nothing = together([], session.coordinates)
         return Retraction(0, nothing, nothing), None
+    _refuse_mobile(session)
     _check_memory(session)
     with_them, without = session.twin(), session.twin()
     before, after = _run(with_them, events, session), _run(without, events.filter(pc.invert(gone)), session)
@@ -60,6 +61,17 @@ def _run(twin: Session, events: pa.Table, session: Session) -> pa.Table:
     steps = twin.feed(events.combine_chunks().to_batches())
     steps += twin.feed(None, session.watermark)
     return together(steps, session.coordinates)
+
+
+def _refuse_mobile(session: Session) -> None:
+    """Refuse where queries follow something: their interests began with events that may be forgotten."""
+    for name in session.queries:
+        if session.query(name).mobile:
+            raise QueryError(
+                f"events cannot be taken back while {name!r} follows something: which interests there were "
+                "rests on location updates that are forgotten",
+                hint="run it in a session of its own, or detect anew without the events",
+            )
 
 
 def _check_memory(session: Session) -> None:
