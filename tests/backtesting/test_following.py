@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.io.test_deliveries import QUERY, events
 
 import whimbrel as wb
-from tests.io.test_deliveries import QUERY, events
 from whimbrel.backtesting.measure import measure
 from whimbrel.errors import QueryError
 from whimbrel.io.detections import write_detections

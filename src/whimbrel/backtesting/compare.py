@@ -5,8 +5,8 @@ Where several are, those with equal ids go together first, then the others in th
 the type, the case, the window and the constituents, and never from the text of the query: so a definition
 that keeps its name keeps its ids, whatever else is changed in it.
 
-Deliveries are the same if they tell the same object of the same finding, by the mobile query of the same name.
-Those with equal ids go together first: they are told in interests that begin at the same time.
+Deliveries are the same if they tell the same object of the same finding, by mobile queries of one name. Those
+with equal ids go together first: they are told in interests that begin at the same time.
 """
 
 from __future__ import annotations

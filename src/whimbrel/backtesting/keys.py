@@ -128,7 +128,7 @@ def _without_keys(attributes: bytes) -> bytes:
 def keyed(detections: pa.Table, keys: pa.Table, query: Query, by: Sequence[str] | None) -> pa.Table:
     """Add a column that says what each detection is about: `source=truck-1`; `all` if nothing groups it.
 
-    Deliveries are about the focal object. `by` names attributes, or keys of the query, to go by instead of its keys.
+    Deliveries are about the focal object. `by` names attributes, or keys of the query, to go by instead.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def keyed(detections: pa.Table, keys: pa.Table, query: Query, by: Sequence[str] 
     """
     of_type = group_keys(query)
     if has_deliveries(detections.schema):
-        of_type = dict.fromkeys(of_type, _of_deliveries(query))
+        of_type = dict.fromkeys(query.types, _of_deliveries(query))
     if by is not None:
         _check(by, detections, keys, of_type)
     texts = np.full(detections.num_rows, "all", dtype=object)

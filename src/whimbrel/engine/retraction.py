@@ -35,13 +35,13 @@ def replayed(session: Session, ids: Collection[str]) -> tuple[Retraction, Sessio
 
     Gives the difference, and the session that has never seen them; None if none of them is remembered.
     """
+    _refuse_mobile(session)
     events = session.remembered()
     gone = _named(events, ids)
     known = int(pc.sum(gone).as_py() or 0)
     if not known:
         nothing = together([], session.coordinates)
         return Retraction(0, nothing, nothing), None
-    _refuse_mobile(session)
     _check_memory(session)
     with_them, without = session.twin(), session.twin()
     before, after = _run(with_them, events, session), _run(without, events.filter(pc.invert(gone)), session)
