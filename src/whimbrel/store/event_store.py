@@ -20,8 +20,8 @@ from whimbrel.engine.bounded import run
 from whimbrel.engine.input_notes import InputNotes
 from whimbrel.engine.result import Detections
 from whimbrel.errors import DataError, WhimbrelError
+from whimbrel.graph.mobile.reading import columns_read
 from whimbrel.graph.query import Query
-from whimbrel.graph.required_columns import RequiredColumns, all_read
 from whimbrel.io.atomic import writing
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import EventPaths, EventTable
@@ -34,7 +34,7 @@ from whimbrel.store import compact as compaction
 from whimbrel.store import files, read
 from whimbrel.store.bounds import ANYTHING, Bounds, box_of, simplified
 from whimbrel.store.cells import day_name, first_whole_day, today
-from whimbrel.store.following import bounds_from, columns_read, following_from
+from whimbrel.store.following import bounds_from, following_from
 from whimbrel.store.log import FOLDER, Batch, Commit, Log, StoredFile, StoreState, next_commit
 from whimbrel.store.write import Progress, Staged, WriteInput, Writer, normalised
 
@@ -658,8 +658,7 @@ def _free_name(state: StoreState) -> str:
 
 def _needed(query: Query, attributes: Iterable[str]) -> set[str] | None:
     """Name the attributes of atomic events that a query reads, as the store calls them; None: all."""
-    plain = RequiredColumns(query.rewritten, query.functions)
-    needs = all_read([plain.read, *map(columns_read, query.mobile)])
+    needs = columns_read(query)
     if needs.all_atoms:
         return None
     named = Reading(is_settled=True).named(attributes, query.schemas, needs.atoms)

@@ -6,23 +6,13 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from whimbrel.graph.expressions import Attribute, Binary, Literal, conjunction
-from whimbrel.graph.mobile import CorridorInterest, FunctionInterest, MobileQuery, RefreshWhenQualityFalls
+from whimbrel.graph.mobile import MobileQuery, RefreshWhenQualityFalls
 from whimbrel.graph.mobile.explaining import MobileFacts
 from whimbrel.graph.operators import ANY
 from whimbrel.graph.query import Query
-from whimbrel.graph.required_columns import ColumnSet, RequiredColumns, all_read, read_by
 from whimbrel.model.schema import Type
 from whimbrel.model.time import BEGINNING_OF_TIME
 from whimbrel.store.bounds import Bounds, bounds_of, of_condition, simplified
-
-
-def columns_read(query: MobileQuery) -> ColumnSet:
-    """Give the attributes of events that a mobile query reads."""
-    focal, interest = query.focal, query.interest
-    names = {focal.key} | ({interest.attribute} if isinstance(interest, CorridorInterest) else set())
-    of_updates = ColumnSet(frozenset(names), isinstance(interest, FunctionInterest))
-    plain = RequiredColumns(query.detect.rewritten, query.detect.functions)
-    return all_read([of_updates, read_by(focal.condition), plain.read])
 
 
 def bounds_from(
