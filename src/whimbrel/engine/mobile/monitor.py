@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whimbrel.engine.arrays import longer
-from whimbrel.engine.mobile.deliveries import CHANGES, Told
+from whimbrel.engine.mobile.deliveries import Told
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.saved_state import SavedState
 from whimbrel.engine.values import FloatArray, Int64Array
+from whimbrel.model.deliveries import CHANGES
 
 OF_OBJECTS = (
     "switches",
