@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 import pyarrow as pa
 
 from whimbrel.engine.identity import CONTENT
+from whimbrel.engine.mobile.run import MobileRun
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.query_template import QueryInstance
@@ -45,6 +46,8 @@ class RunningQueries:
         self.pipelines: dict[str, Pipeline | QueryInstance] = {}
         self.names_queries = False
         """Whether detections say in a column `@query` which query they are of."""
+        self.measures = False
+        """Whether the quality of the interests of mobile queries is measured."""
         self.plans = 0
         """How often it was worked out what they need."""
         self.reach = 0
@@ -73,14 +76,42 @@ class RunningQueries:
                 f"a query named {name!r} is running already", hint="remove it first, or give another name"
             )
         self.pipelines[name] = self._deployed(query, name)
-        if self._observer is None:
+        if self._observer is None and not query.mobile:
             self.sharing.add(name)
         self._is_planned = False
 
     def _deployed(self, query: Query, name: str) -> Pipeline | QueryInstance:
+        if query.mobile:
+            return self._mobile(query, name)
         if self._observer is not None:
             return Pipeline(query, self.events, name, self._observer.passes, observer=self._observer)
         return self.sharing.templates.deploy(query, name)
+
+    def _mobile(self, query: Query, name: str) -> MobileRun:
+        """Start a mobile query, with the events that are still remembered as its history."""
+        started = MobileRun(query, self.events, name)
+        if self.measures:
+            started.measure()
+        started.context.coordinates = started.context.coordinates or self.context.coordinates
+        if len(self.events.stream.store):
+            started.catch_up()
+        started.begin_at(self.events.stream.watermark + 1)
+        return started
+
+    def mobile(self, name: str | None) -> MobileRun:
+        """Look up a running query that follows something."""
+        self.query(name)  # says what is wrong with the name
+        found = next(iter(self.pipelines.values())) if name is None else self.pipelines[name]
+        if not isinstance(found, MobileRun):
+            raise QueryError(
+                f"the query {found.name!r} follows nothing", hint="a mobile query says around ..."
+            )
+        return found
+
+    def begin_at(self, time: int) -> None:
+        """Let mobile queries follow nobody before a time."""
+        for query in self.following:
+            query.begin_at(time)
 
     def remove(self, name: str) -> None:
         """Stop a query and forget its state."""
@@ -100,6 +131,15 @@ class RunningQueries:
             raise UnknownNameError("running query", name, self.pipelines)
         return self.pipelines[name].query
 
+    @property
+    def following(self) -> list[MobileRun]:
+        """Those of the queries that follow objects."""
+        return [each for each in self.pipelines.values() if isinstance(each, MobileRun)]
+
+    def plan_anew(self) -> None:
+        """Say that what queries need has changed."""
+        self._is_planned = False
+
     def plan(self) -> None:
         """Work out what all queries need together, once they have changed."""
         if self._is_planned:
@@ -111,7 +151,8 @@ class RunningQueries:
         self.reach = max((query.reach for query in queries), default=0)
         self.mentioned = frozenset().union(*(columns.atoms for columns in required))
         operators = (operator for query in queries for operator in query.query.graph.operators)
-        self.breaks_ties = not all(operator.ignores_ties for operator in operators)
+        follows = any(query.query.mobile for query in queries)  # of updates of one time, the last one counts
+        self.breaks_ties = follows or not all(operator.ignores_ties for operator in operators)
         own = {CONTENT, ARRIVAL} if self._owned is None else {CONTENT, ARRIVAL, self._owned.name}
         self.columns = None if any(columns.all_atoms for columns in required) else own | self.mentioned
 
@@ -187,6 +228,12 @@ class RunningQueries:
 
     def _reported(self, pipeline: Pipeline) -> Iterator[pa.Table]:
         """Report what is new in the outputs of a query, or of a template of them."""
+        for table in pipeline.told():
+            yield (
+                table.append_column("@query", pa.repeat(pipeline.name, len(table)))
+                if self.names_queries
+                else table
+            )
         for stream in pipeline.outputs:
             rows = self._own(pipeline, stream)
             if not len(rows):
@@ -211,6 +258,7 @@ class RunningQueries:
         """Let go of events that ended before a time, which no query needs any more."""
         if self._observer is not None and self._observer.keeps_rows:
             return
+        time = min([time, *(each.needs_since for each in self.following)])
         if self.events.stream.store.forget_before(time):
             for pipeline in self._running():
                 pipeline.forget_before(time)

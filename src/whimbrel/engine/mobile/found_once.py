@@ -1,7 +1,7 @@
 """Detections that are found once for all interests, by place and by when they are known.
 
-Of a plain query the detections of an interest are those of one run over all events whose events all lie in it:
-so that run is done once, however many objects are followed, and a switch is a look at what it found lately.
+Of a plain query the detections of an interest are those of one run over all events whose events all lie in
+it: so that run is done once, however many objects are followed. A switch is a look at what it found lately.
 """
 
 from __future__ import annotations
@@ -85,8 +85,10 @@ class FoundOnce:
         told = []
         for chunk, first, (low, high) in zip(self._chunks, self._firsts, pairwise(bounds), strict=True):
             if high > low:
-                some = chunk.take(numbers[low:high] - first)
-                told.append(Told.added(some.table, some.key, which[low:high], some.known, of))
+                row = numbers[low:high] - first
+                told.append(
+                    Told.added(chunk.table, row, chunk.key[row], which[low:high], chunk.known[row], of)
+                )
         return told
 
     def forget_before(self, time: int) -> None:

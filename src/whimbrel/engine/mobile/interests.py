@@ -10,6 +10,8 @@ from whimbrel.engine.mobile.areas import AreaSet
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import BoolArray, Int64Array
 
+AROUND_OBJECT = -1
+
 
 @dataclass(frozen=True, slots=True)
 class Interests:
@@ -24,6 +26,8 @@ class Interests:
     lifetime: Int64Array
     member: Int64Array
     """Which member of the cohorts it is, if anything is found for it alone."""
+    candidate: Int64Array
+    """Which of the areas that were predicted for it is used, by rank; `AROUND_OBJECT`: none of them."""
     areas: AreaSet
 
     def __len__(self) -> int:
@@ -31,7 +35,7 @@ class Interests:
 
     def take(self, which: Int64Array | BoolArray) -> Interests:
         """Give some of them."""
-        rows = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        rows: Int64Array = np.flatnonzero(which) if which.dtype == np.bool_ else which.astype(np.int64)
         arrays = {name: getattr(self, name)[rows] for name in _ARRAYS}
         return Interests(**arrays, areas=self.areas.take(rows))
 

@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.identity import row_hashes
-from whimbrel.engine.mobile.atom_places import AtomPlaces
-from whimbrel.engine.mobile.deliveries import COLUMNS
+from whimbrel.engine.mobile.atom_places import AtomPlaces, places_of_events
 from whimbrel.engine.mobile.updates import FocalKeys
 from whimbrel.engine.report import ATTRIBUTES_KEY, owned_attributes
 from whimbrel.engine.row_store import Lineage, different
 from whimbrel.engine.source_events import SourceEvents
 from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.engine.total_order import are_time_points
-from whimbrel.engine.values import Int64Array, UInt64Array, floats
+from whimbrel.engine.values import Int64Array, UInt64Array
 from whimbrel.graph.expressions import Attribute
+from whimbrel.model.deliveries import DELIVERY_COLUMNS
 
 
 def detection_keys(context: ExecutionContext, stream: OperatorStream, rows: Int64Array) -> UInt64Array:
@@ -33,16 +33,18 @@ def places_of_atoms(events: SourceEvents, lineage: Lineage, keys: FocalKeys | No
     """
     store = events.stream.store
     refs, inverse = different(lineage.refs)
-    x, y = (floats(store.column(Attribute(None, axis), refs)) for axis in ("x", "y"))
+    x, y, shape, shapes = places_of_events(events, refs)
     types = store.column(Attribute(None, "type"), refs)
     everywhere = np.zeros(len(refs), np.bool_) if types.type is None else are_time_points(types.values)
     obj = np.full(len(refs), -1, np.int64) if keys is None else keys.of_rows(events, refs)
-    return AtomPlaces(lineage.offsets, x[inverse], y[inverse], everywhere[inverse], obj[inverse])
+    return AtomPlaces(
+        lineage.offsets, x[inverse], y[inverse], everywhere[inverse], obj[inverse], shape[inverse], shapes
+    )
 
 
 def apart_from_deliveries(table: pa.Table) -> pa.Table:
     """Keep the attributes of detections apart from the columns of deliveries."""
-    if not any(name in COLUMNS for name in table.column_names):
+    if not any(name in DELIVERY_COLUMNS for name in table.column_names):
         return table
     owned = {kind: list(map(_free, names)) for kind, names in owned_attributes(table).items()}
     renamed = table.rename_columns(list(map(_free, table.column_names)))
@@ -50,4 +52,4 @@ def apart_from_deliveries(table: pa.Table) -> pa.Table:
 
 
 def _free(name: str) -> str:
-    return f"{name}_" if name in COLUMNS else name
+    return f"{name}_" if name in DELIVERY_COLUMNS else name

@@ -1,20 +1,21 @@
 """What is told of what each interest has: all of it, what is new to the object, or what changes.
 
-All three take, step by step, what the interests of the step have, and the interests themselves. They keep what
-was told before for as long as it decides about what is told next.
+All three take, step by step, what the interests of the step have, and the interests themselves. They keep
+what was told before for as long as it decides about what is told next.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 
-from whimbrel.engine.mobile.deliveries import ADDED, KEPT, REMOVED, Told, concat_detections
+from whimbrel.engine.mobile.deliveries import ADDED, KEPT, REMOVED, Told
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.values import BoolArray, Int64Array, UInt64Array
+from whimbrel.engine.values import Int64Array, UInt64Array
 from whimbrel.graph.mobile import MobilePolicy
 from whimbrel.model.time import END_OF_TIME
 
@@ -45,7 +46,12 @@ class Telling(Protocol):
 
 def telling(policy: MobilePolicy) -> Telling:
     """Choose the way of telling that a policy asks for."""
-    return {"all": TellAll, "new": TellNew, "changes": TellChanges}[policy.deliver]()
+    ways: dict[str, type[TellAll] | type[TellNew] | type[TellChanges]] = {
+        "all": TellAll,
+        "new": TellNew,
+        "changes": TellChanges,
+    }
+    return ways[policy.deliver]()
 
 
 class TellAll:
@@ -53,7 +59,7 @@ class TellAll:
 
     due = END_OF_TIME
 
-    def tell(self, had: list[Told], of: Interests, watermark: int) -> tuple[list[Told], Interests]:
+    def tell(self, had: list[Told], of: Interests, watermark: int) -> tuple[list[Told], Interests]:  # noqa: ARG002
         """Tell everything."""
         return had, of
 
@@ -90,7 +96,7 @@ class TellNew:
         chosen &= ~np.isin(mark, self.seen)
         self._remember(mark, until, watermark)
         bounds = np.cumsum([0, *map(len, had)])
-        picked = [np.flatnonzero(chosen[a:b]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        picked = [np.flatnonzero(chosen[a:b]) for a, b in pairwise(bounds)]
         return [each.take(rows) for each, rows in zip(had, picked, strict=True) if len(rows)], of
 
     def _remember(self, mark: UInt64Array, until: Int64Array, watermark: int) -> None:
@@ -173,16 +179,17 @@ class TellChanges:
             now.append(_marks(each, before[each.interest])[stays])
             change = np.where(stays, KEPT, ADDED)
             time = np.where(stays, interests.start[each.interest], each.time)
-            told.append(Told(each.table, each.key, each.interest, each.known, change, time))
+            told.append(replace(each, change=change, time=time))
         goes = ~np.isin(_marks(shown, shown.interest), np.concatenate(now))
         followed = follower[shown.interest] >= 0
-        over = ~followed & (interests.end[shown.interest] <= watermark)
+        end = interests.end[shown.interest]
+        over = ~followed & (end <= watermark) & (end < END_OF_TIME)  # the last ones last as long as the input
         gone = shown.take(np.flatnonzero(goes & (followed | over)))
         if len(gone):
             next_one = follower[gone.interest]
             where = np.where(next_one >= 0, next_one, gone.interest)
             time = np.where(next_one >= 0, interests.start[where], interests.end[gone.interest])
-            told.append(Told(gone.table, gone.key, where, gone.known, np.full(len(gone), REMOVED), time))
+            told.append(replace(gone, interest=where, change=np.full(len(gone), REMOVED), time=time))
         return told
 
     def _keep(self, shown: Told | None, interests: Interests, follower: Int64Array, watermark: int) -> None:
@@ -193,9 +200,10 @@ class TellChanges:
         place[rows] = np.arange(len(rows))
         self.of = interests.take(rows)
         if shown is None:
+            self.shown = None
             return
         left = shown.take(np.flatnonzero(stays[shown.interest]))
-        self.shown = Told(left.table, left.key, place[left.interest], left.known, left.change, left.time)
+        self.shown = replace(left, interest=place[left.interest]) if len(left) else None
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write what is shown, and of which interests."""
@@ -254,11 +262,8 @@ def _moved(had: list[Told], places: Int64Array) -> list[Told]:
 
 
 def _joined(told: list[Told]) -> Told | None:
-    """Put several one after the other."""
+    """Put several one after the other; None if there is nothing in them."""
+    told = [each for each in told if len(each)]
     if not told:
         return None
-    arrays = {
-        name: np.concatenate([getattr(each, name) for each in told])
-        for name in ("key", "interest", "known", "change", "time")
-    }
-    return Told(concat_detections([each.table for each in told]), **arrays)
+    return Told.concat(told)

@@ -38,6 +38,15 @@ class Switches:
     def __len__(self) -> int:
         return len(self.obj)
 
+    @staticmethod
+    def at(updates: Updates, some: Int64Array, came_from: FloatArray) -> Switches:
+        """Take some location updates for switches, to ask where interests would be."""
+        return Switches(
+            updates.obj[some], np.zeros(len(some), np.int64), updates.time[some],
+            np.full(len(some), END_OF_TIME), updates.x[some], updates.y[some],
+            came_from[:, 0], came_from[:, 1], updates.row[some],
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -86,6 +95,15 @@ class Timelines(SavedState):
         found, came_from = self._found(updates, coordinates)
         return self.settle(updates, found, came_from, watermark)
 
+    def came_from(self, updates: Updates) -> FloatArray:
+        """Tell of updates that were not taken in yet where the objects were before, in another place."""
+        froms = np.empty((len(updates), 2))
+        if len(updates):
+            k.note_moves(
+                updates.obj, updates.time, updates.x, updates.y, self.times.copy(), self.places.copy(), froms
+            )
+        return froms
+
     def _found(self, updates: Updates, coordinates: Coordinates | None) -> tuple[Int64Array, FloatArray]:
         found, came_from = np.empty((len(updates), 3), np.int64), np.empty((len(updates), 2))
         if not len(updates):
@@ -96,6 +114,13 @@ class Timelines(SavedState):
             coordinates is Coordinates.LONLAT, self.silent, self.times, self.places, found, came_from,
         )  # fmt: skip
         return found[:count], came_from[:count]
+
+    def stop(self, objects: Int64Array) -> None:
+        """Follow some objects no longer: what they had is over, and an update begins another timeline."""
+        objects = objects[objects < len(self.numbers)]
+        self.open[objects] = False
+        self.times[objects] = k.NEVER
+        self.places[objects, k.P_FROM_X : k.P_FROM_Y + 1] = np.nan
 
     def settle(
         self, updates: Updates, found: Int64Array, came_from: FloatArray, watermark: int

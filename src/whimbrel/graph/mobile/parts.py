@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from whimbrel.graph.mobile.query import MobileQuery
 from whimbrel.graph.operators import Derive, Graph
 from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.passes.drop_unused import drop_unused
+
+if TYPE_CHECKING:
+    from whimbrel.graph.mobile.query import MobileQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +55,12 @@ def _given(query: MobileQuery, graph: Graph, names: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     for name in names:
         operator = graph[name]
-        if is_found_once(query, graph, name):
-            if isinstance(operator, Motion | Encounter) or (
-                isinstance(operator, Derive) and correlates(graph, name)
-            ):
-                found[name] = None
-                continue
+        is_worth_it = isinstance(operator, Motion | Encounter) or (
+            isinstance(operator, Derive) and correlates(graph, name)
+        )
+        if is_worth_it and is_found_once(query, graph, name):
+            found[name] = None
+            continue
         found |= dict.fromkeys(_given(query, graph, operator.inputs))
     return list(found)
 
