@@ -248,7 +248,7 @@ class Following:
         self._coordinates = coordinates
         self.objects.begin(coordinates)
         if self.once is not None:
-            self.found = FoundOnce(coordinates)
+            self.found = FoundOnce(coordinates, by_own_location=self.query.of_situations)
         if self._model is not None:
             self.cohorts = self._runs(self._model, coordinates)
 
