@@ -176,7 +176,8 @@ _COMPILING = (
     ),
     click.option(
         "--emit", multiple=True, callback=_names, metavar="NAME,...",
-        help="The definitions to report, or all, or mobile queries. By default these, or what no other definition uses.",
+        help="The definitions to report, or all, or mobile queries. By default these, or what no other "
+        "definition uses.",
     ),
     click.option(
         "--context", type=click.Choice([context.value for context in Context]),
@@ -249,6 +250,10 @@ rejected_option = click.option(
     metavar="FILE",
     help="Where rows go that are no events. By default NAME.rejected.jsonl beside --out, made if needed.",
 )
+areas_option = click.option(
+    "--interest-areas", is_flag=True,
+    help="Of a query that follows something, also write where each interest is, as WKT.",
+)  # fmt: skip
 quiet_option = click.option(
     "--quiet", is_flag=True, help="Print errors only: no summary, no progress, no warnings."
 )

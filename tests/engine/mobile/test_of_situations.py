@@ -152,7 +152,7 @@ def test_detections_meet_an_area_as_the_reference_says(coordinates, data):
 
 def of_areas(areas):
     numbers = np.zeros(len(areas), np.int64)
-    return Interests(numbers, numbers, numbers, numbers, numbers, numbers, areas)
+    return Interests(*[numbers] * 7, areas)
 
 
 @BOTH
