@@ -91,8 +91,8 @@ def test_it_was_older_than_the_lifetime():
     assert (kind, text) == (
         "old",
         (
-            "it was known at 1970-01-01T00:00:02Z, 1 min 28 s before interest 3 began at 1970-01-01T00:01:30Z; "
-            "the lifetime is 10 s"
+            "it was known at 1970-01-01T00:00:02Z, 1 min 28 s before interest 3 began at "
+            "1970-01-01T00:01:30Z; the lifetime is 10 s"
         ),
     )
     assert texts(wb.why(query(), EVENTS, focal="m1"))["c2"][1].endswith("there is no lifetime")

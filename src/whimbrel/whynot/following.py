@@ -1,8 +1,8 @@
 """Why somebody was told of a detection, or was not: for queries that follow something.
 
 The plain query is explained as ever. Then the mobile query runs once more, and every interest that there was
-is noted, with what it had. A detection that an object was not told of is held against its interests: where they
-were, and from when to when they lasted.
+is noted, with what it had. A detection that an object was not told of is held against its interests: where
+they were, and from when to when they lasted.
 """
 
 from __future__ import annotations
