@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 import pytest
+from tests.io.test_map import embedded
 
 import whimbrel as wb
-from tests.io.test_map import embedded
 from whimbrel.io.frames import positions
 from whimbrel.io.map import map_html
 from whimbrel.io.map_deliveries import MAX_INTERESTS
