@@ -16,7 +16,10 @@ DELIVERY = ("query", "focal", "interest", "interest_start", "told", "live", "cha
 AREA = "interest_area"
 """Where the interest is, as WKT: dictionary-encoded, as many deliveries are of one interest."""
 
-DELIVERY_COLUMNS = (*DELIVERY, AREA)
+PREDICTED = "predicted"
+"""Whether that area was predicted; only of queries that ask for prediction."""
+
+DELIVERY_COLUMNS = (*DELIVERY, AREA, PREDICTED)
 
 
 def has_deliveries(schema: pa.Schema) -> bool:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 from tests.engine.mobile.comparing import as_told, compiled, is_taken, sorted_told, told
 from tests.reference.data import order
 from tests.reference.matches import TooLarge
-from tests.reference.mobile import Always, Circle, Focal, MobileQuery, deliveries
-from tests.reference.mobile.strategies import mobile_queries, moved_to, worlds_of_events
-from tests.reference.notation import given as events_of
+from tests.reference.mobile import deliveries
+from tests.reference.mobile.strategies import mobile_queries, worlds_of_events
 from tests.reference.tables import event_table
 
-from whimbrel import QueryError, compile
 from whimbrel.engine.session import Session
-from whimbrel.graph.mobile import FocalObjects, ListedObject
-from whimbrel.graph.query import Query
 from whimbrel.model.time import SECOND
 
 TIMES = st.integers(0, 8).map(lambda second: second * SECOND)

@@ -115,6 +115,10 @@ class EventHistory:
             counts += np.bincount(self._shapes_in(of, since, until)[0], minlength=len(of))
         return counts
 
+    def first_at(self, times: Int64Array) -> Int64Array:
+        """Give the first row that ends at each of some times, or later."""
+        return self._selection.store.first_at(times)
+
     def forget_before(self, time: int) -> None:
         """Let go of what is older."""
         self._points.forget_before(time)
@@ -147,13 +151,13 @@ class TimePointHistory:
             self._rows = np.concatenate([self._rows, rows])
             self._times = np.concatenate([self._times, self._selection.store.spans(rows)[1]])
 
-    def find(self, of: Interests, since: Int64Array, until: Int64Array) -> Pairs:
+    def find(self, of: Interests, since: Int64Array, until: Int64Array) -> Pairs:  # noqa: ARG002 (everywhere)
         """Find what happens from one time on and before another."""
         in_time = (self._times >= since[:, None]) & (self._times < until[:, None])
         which, place = np.nonzero(in_time)
         return which, self._rows[place]
 
-    def count(self, of: Interests, since: Int64Array, until: Int64Array) -> Int64Array:
+    def count(self, of: Interests, since: Int64Array, until: Int64Array) -> Int64Array:  # noqa: ARG002
         """Tell how many there can be."""
         return np.full(len(of), len(self._rows))
 
