@@ -46,6 +46,8 @@ class RunningQueries:
         self.pipelines: dict[str, Pipeline | QueryInstance] = {}
         self.names_queries = False
         """Whether detections say in a column `@query` which query they are of."""
+        self.measures = False
+        """Whether the quality of the interests of mobile queries is measured."""
         self.plans = 0
         """How often it was worked out what they need."""
         self.reach = 0
@@ -88,6 +90,8 @@ class RunningQueries:
     def _mobile(self, query: Query, name: str) -> MobileRun:
         """Start a mobile query, with the events that are still remembered as its history."""
         started = MobileRun(query, self.events, name)
+        if self.measures:
+            started.measure()
         started.context.coordinates = started.context.coordinates or self.context.coordinates
         if len(self.events.stream.store):
             started.catch_up()
@@ -106,9 +110,8 @@ class RunningQueries:
 
     def begin_at(self, time: int) -> None:
         """Let mobile queries follow nobody before a time."""
-        for query in self.pipelines.values():
-            if isinstance(query, MobileRun):
-                query.begin_at(time)
+        for query in self.following:
+            query.begin_at(time)
 
     def remove(self, name: str) -> None:
         """Stop a query and forget its state."""
@@ -127,6 +130,11 @@ class RunningQueries:
         if name not in self.pipelines:
             raise UnknownNameError("running query", name, self.pipelines)
         return self.pipelines[name].query
+
+    @property
+    def following(self) -> list[MobileRun]:
+        """Those of the queries that follow objects."""
+        return [each for each in self.pipelines.values() if isinstance(each, MobileRun)]
 
     def plan_anew(self) -> None:
         """Say that what queries need has changed."""
@@ -250,6 +258,7 @@ class RunningQueries:
         """Let go of events that ended before a time, which no query needs any more."""
         if self._observer is not None and self._observer.keeps_rows:
             return
+        time = min([time, *(each.needs_since for each in self.following)])
         if self.events.stream.store.forget_before(time):
             for pipeline in self._running():
                 pipeline.forget_before(time)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from time import thread_time_ns
 
 import numpy as np
 
 from whimbrel.engine.copies import BITS
 from whimbrel.engine.mobile.deliveries import Told
-from whimbrel.engine.mobile.history import History
+from whimbrel.engine.mobile.history import EventHistory, GivenHistory, History
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.mobile.member_pipeline import MemberPipeline
+from whimbrel.engine.mobile.monitor import Fed, rows_taken
 from whimbrel.engine.mobile.reporting import apart_from_deliveries, detection_keys
 from whimbrel.engine.report import report
 from whimbrel.engine.snapshot import Blocks
@@ -55,6 +57,8 @@ class Cohorts:
     """Whether a run may begin anywhere, so that members can go on in another cohort."""
     running: dict[int, Cohort] = field(default_factory=dict)
     begun: int = 0
+    fed: Fed = field(default_factory=Fed.nothing)
+    """What the last step streamed into them."""
 
     @property
     def due(self) -> int:
@@ -69,19 +73,25 @@ class Cohorts:
         Those that are nobody's yet begin. Told is what is known from `since` on and before they end.
         """
         self.take_in()
-        member = of.member.copy()
+        member, self.fed = of.member.copy(), Fed.nothing(len(of))
         fresh = np.flatnonzero(member == NOBODY)
         older = np.flatnonzero(member != NOBODY)
+        first = self.begun
         if self.bounded and self.shares and len(older) and len(self.running) > MANY:
-            member[older] = self._begin(of.take(older), np.full(len(older), before + 1), watermark)
+            now = np.full(len(older), before + 1)
+            member[older] = self._begin(of.take(older), now, watermark, older, again=True)
+            first = self.begun
             self.running = {
                 number: self.running[number] for number in np.unique(member[older] >> BITS).tolist()
             }
         elif len(older):
-            self._go_on(of.take(older), before, watermark)
+            self._go_on(of.take(older), before, watermark, older)
+        began = thread_time_ns()
         if len(fresh):
-            member[fresh] = self._begin(of.take(fresh), since[fresh], watermark)
-        return member, list(self._found(of, member, since, watermark))
+            member[fresh] = self._begin(of.take(fresh), since[fresh], watermark, fresh)
+        self.fed.processor += thread_time_ns() - began
+        self.fed.begun = self.begun - first
+        return member, list(self._found(of, member, since, watermark, first))
 
     def take_in(self) -> None:
         """Add what is new to the histories."""
@@ -90,8 +100,14 @@ class Cohorts:
 
     # -- events --------------------------------------------------------------------------------------------
 
-    def _begin(self, of: Interests, since: Int64Array, watermark: int) -> Int64Array:
-        """Begin cohorts for some interests, and feed them the history that decides on what is known since."""
+    def _begin(
+        self, of: Interests, since: Int64Array, watermark: int, places: Int64Array, *, again: bool = False
+    ) -> Int64Array:
+        """Begin cohorts for some interests, and feed history to them.
+
+        History is all that decides about what is known from `since` on. `places` is where the interests stand
+        among those of the step; `again` says that they go on from `since`, and had other cohorts before.
+        """
         until = np.minimum(of.end, watermark + 1)
         member = np.empty(len(of), np.int64)
         for lot in self._lots(of, since, until):
@@ -99,6 +115,7 @@ class Cohorts:
             copies = []
             for history in self.histories:
                 which, rows = history.find(some, since[lot] - history.back, until[lot])
+                self._count(history, places[lot], which, rows, (since if again else of.start)[lot], again)
                 copies.append(np.sort((rows << BITS) | which))
             pipeline = self.start()
             pipeline.feed(copies)
@@ -117,12 +134,41 @@ class Cohorts:
         lots = np.cumsum(copies) // MOST_COPIES
         return np.split(np.arange(len(of)), np.flatnonzero(np.diff(lots)) + 1)
 
-    def _go_on(self, of: Interests, before: int, watermark: int) -> None:
+    def _count(
+        self,
+        history: History,
+        places: Int64Array,
+        which: Int64Array,
+        rows: Int64Array,
+        live: Int64Array | None,
+        again: bool = False,
+    ) -> None:
+        """Count what is streamed, which is live from some time on (None: all of it).
+
+        What is older is history, or it was streamed to earlier cohorts and is `again`.
+        """
+        if isinstance(history, GivenHistory):
+            self.fed.derived += len(rows)
+        if not isinstance(history, EventHistory) or not len(rows):
+            return
+        counts = np.bincount(which, minlength=len(places))
+        if live is not None:
+            is_old = rows < history.first_at(live)[which]
+            old = np.bincount(which[is_old], minlength=len(places))
+            counts -= old
+            if again:
+                self.fed.again += int(old.sum())
+            else:
+                self.fed.historical[places] += old
+        self.fed.live[places] += counts
+
+    def _go_on(self, of: Interests, before: int, watermark: int, places: Int64Array) -> None:
         """Feed what is new to the cohorts that are there."""
         since, until = np.full(len(of), before + 1), np.minimum(of.end, watermark + 1)
         fed: dict[int, list[Int64Array]] = {}
         for place, history in enumerate(self.histories):
             which, rows = history.find(of, since, until)
+            self._count(history, places, which, rows, None)
             for cohort, copies in _by_cohort(of.member[which], rows):
                 fed.setdefault(cohort, [_NO_COPIES] * len(self.histories))[place] = copies
         for cohort, each in fed.items():
@@ -130,18 +176,25 @@ class Cohorts:
 
     # -- detections ----------------------------------------------------------------------------------------
 
-    def _found(self, of: Interests, member: Int64Array, since: Int64Array, watermark: int) -> Iterator[Told]:
+    def _found(
+        self, of: Interests, member: Int64Array, since: Int64Array, watermark: int, first: int
+    ) -> Iterator[Told]:
+        """Run all cohorts; `first` is the first of those that begin."""
         order = np.argsort(member, kind="stable")
         numbers = member[order] >> BITS
         for number, cohort in self.running.items():
             low, high = np.searchsorted(numbers, [number, number + 1])
             place = np.full(cohort.size, NOBODY, np.int64)
             place[member[order[low:high]] & _NUMBER] = order[low:high]
+            began = thread_time_ns()
             for _ in cohort.pipeline.advance(watermark):
+                self.fed.steps += rows_taken(cohort.pipeline)
                 for stream in cohort.pipeline.outputs:
                     told = _told(cohort.pipeline, stream, place, of, since)
                     if told is not None:
                         yield told
+            if number >= first:
+                self.fed.processor += thread_time_ns() - began
 
     def keep(self, member: Int64Array) -> None:
         """Let go of cohorts that have no member left."""

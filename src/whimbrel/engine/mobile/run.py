@@ -5,26 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from time import thread_time_ns
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whimbrel.engine.mobile.cohorts import Cohorts
 from whimbrel.engine.mobile.followed import FollowedObjects
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.history import EventHistory, GivenHistory, History, TimePointHistory
+from whimbrel.engine.mobile.measured import MeasuredInterests
+from whimbrel.engine.mobile.measures import memory_of
 from whimbrel.engine.mobile.member_operators import known_of
 from whimbrel.engine.mobile.member_pipeline import MemberPipeline
+from whimbrel.engine.mobile.monitor import Monitor, rows_taken
 from whimbrel.engine.mobile.once import OncePipeline
+from whimbrel.engine.mobile.predicted import route_attribute
 from whimbrel.engine.mobile.strong import SharedRuns
+from whimbrel.engine.mobile.updates import LocationUpdates
 from whimbrel.engine.pipeline import Pipeline, fingerprint
+from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.streams import ExecutionContext, OperatorStream
+from whimbrel.engine.total_order import Released, int64
 from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Attribute
-from whimbrel.graph.mobile import CorridorInterest, FunctionInterest, MobileQuery, RefreshWhenQualityFalls
+from whimbrel.graph.mobile import FunctionInterest, MobileQuery, RefreshWhenQualityFalls
 from whimbrel.graph.mobile.additional_time import additional_time
 from whimbrel.graph.mobile.parts import parts
 from whimbrel.graph.query import Query
@@ -32,6 +41,9 @@ from whimbrel.graph.reach import anchors
 from whimbrel.graph.required_columns import ColumnSet, all_read, read_by
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME, TIME_POINT
+
+LOOK_RARELY = 200
+"""Of the processor time, about the so many-th part goes into looking at how much memory is held."""
 
 
 class MobileRun(Pipeline):
@@ -107,6 +119,22 @@ class MobileRun(Pipeline):
         for each in self.following:
             each.forget_before(time)
 
+    def measure(self) -> None:
+        """Measure the quality of interests from now on, before any event has come."""
+        for each in self.following:
+            each.measure()
+        self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
+
+    @property
+    def needs_since(self) -> int:
+        """Since when atomic events have to be kept, however far back its operators reach."""
+        return min(each.needs_since for each in self.following)
+
+    def note_late(self, events: pa.RecordBatch) -> None:
+        """Count the location updates among events that came too late."""
+        for each in self.following:
+            each.note_late(events)
+
     def following_of(self, name: str | None) -> Following:
         """Look up one of the mobile queries by its name, or the only one.
 
@@ -160,13 +188,16 @@ class Following:
         self.name = name
         self.parts = parts(query, query.detect.rewritten)
         self.back = additional_time(query.detect.graph)
-        self.objects = FollowedObjects(query, events, name)
+        window = query.lifetime + max(self.back.values(), default=0)
+        self.monitor = Monitor()
+        self.objects = FollowedObjects(query, events, name, window, self.monitor)
         self.once = OncePipeline(query.detect, self.parts, events, name) if self.parts.once.outputs else None
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
         self._model = self._member_pipeline() if self.parts.each.outputs else None
         self.found: FoundOnce | None = None
         self.cohorts: Cohorts | SharedRuns | None = None
         self._coordinates: Coordinates | None = None
+        self._looked_at = self._look_took = 0
 
     # -- what it needs -------------------------------------------------------------------------------------
 
@@ -180,9 +211,10 @@ class Following:
     @property
     def required(self) -> ColumnSet:
         """What it reads of atomic events."""
-        focal, interest = self.query.focal, self.query.interest
-        names = {focal.key} | ({interest.attribute} if isinstance(interest, CorridorInterest) else set())
-        read = [ColumnSet(frozenset(names), isinstance(interest, FunctionInterest)), read_by(focal.condition)]
+        focal, route = self.query.focal, route_attribute(self.query)
+        names = frozenset({focal.key} if route is None else {focal.key, route})
+        everything = isinstance(self.query.interest, FunctionInterest)
+        read = [ColumnSet(names, everything), read_by(focal.condition)]
         read += [each.required.read for each in (self.once, self._model) if each is not None]
         return all_read(read)
 
@@ -191,10 +223,17 @@ class Following:
         """How long after its end an event can still matter."""
         reaches = [each.reach for each in (self.once, self._model) if each is not None]
         if self._model is not None:
-            reaches.append(self.longest_lifetime + max(self.back.values(), default=0))
+            reaches.append(self._window)
+        if self.query.policy.prediction is not None:
+            reaches.append(self._window)
         if isinstance(self.query.policy.refresh, RefreshWhenQualityFalls):
             reaches.append(self.query.policy.refresh.over)
         return min(max(reaches, default=0), END_OF_TIME)
+
+    @property
+    def _window(self) -> int:
+        """How far back the events lie that decide on what is told of an interest that begins."""
+        return self.longest_lifetime + max(self.back.values(), default=0)
 
     @property
     def longest_lifetime(self) -> int:
@@ -213,20 +252,60 @@ class Following:
         """How many matches in the making were given up because a partition had too many of them."""
         return self.once.dropped if self.once else 0
 
+    def measure(self) -> None:
+        """Measure the quality of interests from now on, before any event has come."""
+        if self._coordinates is not None:
+            raise QueryError(
+                f"{self.query.name!r} has begun, and what its interests had before is not known",
+                hint="call measure_quality() before the first event comes",
+            )
+        if self.objects.measured is None:
+            self.objects.measured = MeasuredInterests(self.query, self.events, self.name, self.monitor)
+
+    @property
+    def needs_since(self) -> int:
+        """Since when atomic events have to be kept, however far back its operators reach."""
+        measured = self.objects.measured
+        return END_OF_TIME if measured is None else measured.needs_since
+
+    def note_late(self, events: pa.RecordBatch) -> None:
+        """Count the location updates among events that came too late; they change nothing."""
+        context = ExecutionContext(OperatorStream("events", RowStore()), {}, self._coordinates)
+        late = SourceEvents(context)
+        updates = LocationUpdates(self.query.focal, self.objects.keys, late, self.name)
+        updates.begins = self.objects.updates.begins
+        for name in {*events.column("type").to_pylist()} & {self.query.focal.type}:
+            some = events.filter(pc.equal(events.column("type").cast(pa.string()), name))
+            late.feed(Released(some, int64(some, "start"), int64(some, "end"), None, END_OF_TIME), None)
+        self.monitor.count_for("late_updates", updates.ready(END_OF_TIME).obj)
+
     # -- a step --------------------------------------------------------------------------------------------
 
     def step(self, coordinates: Coordinates) -> pa.Table | None:
         """Let time pass to the watermark of the events; give what is told."""
+        began = thread_time_ns()
         self._begin(coordinates)
         if self.once is not None and self.found is not None:
             self.once.context.coordinates = coordinates
             self.once.step()
+            self.monitor.count("steps_once", rows_taken(self.once))
             self.once.collect(self.found, self._excluded)
+        self.monitor.count("processor_once", thread_time_ns() - began)
         table = self.objects.step(self.events.stream.watermark, coordinates, self.found, self.cohorts)
         if self.once is not None:
             self.once.clear_made()
+        self._look_at_memory()
         self._forget()
+        self.monitor.count("processor", thread_time_ns() - began)
         return table
+
+    def _look_at_memory(self) -> None:
+        """Take note of the memory that is held, so rarely that it takes no time to speak of."""
+        if (now := thread_time_ns()) - self._looked_at >= LOOK_RARELY * self._look_took:
+            held = memory_of(self)
+            peak = self.monitor.totals["memory_peak"]
+            self.monitor.totals["memory_peak"] = max(peak, held["history_bytes"] + held["state_bytes"])
+            self._looked_at, self._look_took = now, thread_time_ns() - now
 
     def catch_up(self, coordinates: Coordinates) -> None:
         """Take in events of before the query was there."""
@@ -235,8 +314,9 @@ class Following:
             self.once.context.coordinates = coordinates
             self.once.step()
             self.once.collect(self.found, self._excluded)
-        if self.cohorts is not None:
-            self.cohorts.take_in()
+        for each in (self.cohorts, self.objects.measured):
+            if each is not None:
+                each.take_in()
         if self.once is not None:
             self.once.clear_made()
         self.objects.before = self.events.stream.watermark
@@ -248,7 +328,7 @@ class Following:
         self._coordinates = coordinates
         self.objects.begin(coordinates)
         if self.once is not None:
-            self.found = FoundOnce(coordinates)
+            self.found = FoundOnce(coordinates, by_own_location=self.query.of_situations)
         if self._model is not None:
             self.cohorts = self._runs(self._model, coordinates)
 
@@ -318,6 +398,7 @@ class Following:
         known = None if self._coordinates is None else self._coordinates.value
         blocks.put_json(name, {"coordinates": known})
         self.objects.save(blocks, f"{name}/objects")
+        self.monitor.save(blocks, f"{name}/monitor")
         if self.once is not None:
             self.once.save(blocks, f"{name}/once")
         if self.found is not None:
@@ -331,6 +412,7 @@ class Following:
         if known is not None:
             self._begin(Coordinates(known))
         self.objects.load(blocks, f"{name}/objects")
+        self.monitor.load(blocks, f"{name}/monitor")
         if self.once is not None:
             self.once.load(blocks, f"{name}/once")
         if self.found is not None:

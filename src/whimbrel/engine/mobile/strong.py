@@ -15,6 +15,7 @@ from whimbrel.engine.mobile.areas import AreaSet
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
 from whimbrel.engine.mobile.deliveries import Told
 from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.mobile.monitor import Fed
 from whimbrel.engine.row_store import ranges
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array
@@ -38,11 +39,18 @@ class SharedRuns:
     """What was found lately; each row has the number of its chain in place of the interest."""
     begun: int = 0
     watermark: int = BEGINNING_OF_TIME
+    joined: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The interests of the last step that begin, and share a run which was there already."""
 
     @property
     def due(self) -> int:
         """When something happens even if no event comes."""
         return self.cohorts.due
+
+    @property
+    def fed(self) -> Fed:
+        """What the last step streamed into the runs, which are nobody's alone."""
+        return replace(self.cohorts.fed, is_by_interest=False, joined=self.joined)
 
     def step(
         self, of: Interests, since: Int64Array, before: int, watermark: int
@@ -91,6 +99,7 @@ class SharedRuns:
         for place in np.flatnonzero(of.end <= self.watermark).tolist():
             ends[int(chain[place])] = max(ends[int(chain[place])], int(of.end[place]))
         self._begin(of, chain, begun, ends)
+        self.joined = np.setdiff1d(fresh, np.array(begun, np.int64))
         return chain
 
     def _begin(self, of: Interests, chain: Int64Array, begun: list[int], ends: dict[int, int]) -> None:
