@@ -38,6 +38,8 @@ from whimbrel.engine.row_store import different, offsets_of
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.graph.mobile import CorridorInterest, MobileQuery, Prediction
+from whimbrel.graph.mobile.interests import depends_on_place_alone
+from whimbrel.graph.mobile.quality_distance import distance_for_quality
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
 
@@ -129,7 +131,7 @@ class PredictedAreas:
         self._counts = counts
         self._predictor = predictor_of(query)
         self._memory = SampleMemory(self._predictor.samples)
-        self._steps = PreparedSteps(self._predictor, asked.steps, asked.candidates)
+        self._steps = PreparedSteps(self._predictor, asked.steps, asked.candidates, _deviation(query))
         self._switches = np.zeros((0, 2), np.int64)
         """Of each object the last switch, and how far apart its switches are on average."""
         self._switch_places = np.zeros((0, 2))
@@ -304,6 +306,13 @@ def predictor_of(query: MobileQuery) -> PlacePredictor:
     if isinstance(query.interest, CorridorInterest):
         return predictor("along a route", route_attribute=query.interest.attribute)
     return predictor("dead reckoning")
+
+
+def _deviation(query: MobileQuery) -> float:
+    """Tell how far off a prediction may be before it is made anew: half of what the quality allows."""
+    if not depends_on_place_alone(query.interest):
+        return 0.0
+    return distance_for_quality(query.interest, query.policy.quality) / 2
 
 
 def route_attribute(query: MobileQuery) -> str | None:
