@@ -187,7 +187,8 @@ def cars_that_stand() -> list[dict[str, Any]]:
     for road, ((x0, y0), (x1, y1), count) in ROADS.items():
         for number in range(count):
             part = number / (count - 1)
-            place = {"x": x0 + part * (x1 - x0), "y": y0 + part * (y1 - y0)}
+            lane = 12 * (number % 2)
+            place = {"x": x0 + part * (x1 - x0), "y": y0 + part * (y1 - y0) + lane}
             cars.append(
                 {"type": "Car", "time": 30, "source": f"{road}-{number}", "road": road, "speed": 0, **place}
             )
@@ -213,12 +214,11 @@ def draw_jams(axes: Axes, told: pa.Table, cars: list[dict[str, Any]]) -> None:
     axes.plot(0, 0, "o", color=INK, ms=7)
     for row in told.to_pylist():
         shape = shapely.from_wkb(row["geometry"])
-        corners = shapely.get_coordinates(shape.minimum_rotated_rectangle)
-        axes.plot(*corners.T, color=RED, lw=2.5, alpha=0.9, solid_capstyle="round")
+        axes.fill(*shapely.get_coordinates(shape.buffer(16)).T, color=RED, alpha=0.25, lw=0)
         axes.annotate(
             f"{row['cars']} cars",
             (shape.centroid.x, shape.centroid.y),
-            (8, 10),
+            (14, 16),
             textcoords="offset points",
             color=RED,
             fontweight="bold",
