@@ -13,7 +13,7 @@ import numpy as np
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
 from whimbrel.engine.mobile.deliveries import Told
 from whimbrel.engine.mobile.interests import AROUND_OBJECT, Interests
-from whimbrel.engine.mobile.predicted import Candidates
+from whimbrel.engine.mobile.predicted import CandidateAreas
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array
 from whimbrel.model.time import END_OF_TIME
@@ -31,11 +31,11 @@ class PreparedRuns:
         cohorts: Cohorts,
         of: Interests,
         since: Int64Array,
-        candidates: Candidates | None,
+        candidates: CandidateAreas | None,
         before: int,
         watermark: int,
         lifetimes: Int64Array,
-    ) -> tuple[Int64Array, list[Told], Candidates | None]:
+    ) -> tuple[Int64Array, list[Told], CandidateAreas | None]:
         """Let time pass for interests and for candidates; give the members of both, and what is told.
 
         An interest that a candidate stands for has its member already: what was found for that in the
@@ -74,7 +74,7 @@ class PreparedRuns:
             told.append(Told.added(some.table, some.row, some.key, place[counts], some.known, of))
         return told
 
-    def forget(self, candidates: Candidates | None, time: int) -> None:
+    def forget(self, candidates: CandidateAreas | None, time: int) -> None:
         """Let go of what was found for candidates that are no more, or before a time."""
         members = np.zeros(0, np.int64) if candidates is None else candidates.member
         kept = (
@@ -94,7 +94,7 @@ class PreparedRuns:
         self.found = [Told.load(blocks, f"{name}/{number}") for number in range(blocks.json(name))]
 
 
-def _as_interests(candidates: Candidates, lifetimes: Int64Array) -> Interests:
+def _as_interests(candidates: CandidateAreas, lifetimes: Int64Array) -> Interests:
     return Interests(
         obj=candidates.obj,
         number=candidates.number,

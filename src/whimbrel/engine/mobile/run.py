@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.engine.mobile.chained_runs import ChainedRuns
 from whimbrel.engine.mobile.cohorts import Cohorts
 from whimbrel.engine.mobile.followed import FollowedObjects
 from whimbrel.engine.mobile.found_once import FoundOnce
@@ -23,7 +24,6 @@ from whimbrel.engine.mobile.member_pipeline import MemberPipeline
 from whimbrel.engine.mobile.monitor import Monitor, rows_taken
 from whimbrel.engine.mobile.once import OncePipeline
 from whimbrel.engine.mobile.predicted import route_attribute
-from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.updates import LocationUpdates
 from whimbrel.engine.pipeline import Pipeline, fingerprint
 from whimbrel.engine.row_store import RowStore
@@ -195,7 +195,7 @@ class Following:
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
         self._model = self._member_pipeline() if self.parts.each.outputs else None
         self.found: FoundOnce | None = None
-        self.cohorts: Cohorts | SharedRuns | None = None
+        self.cohorts: Cohorts | ChainedRuns | None = None
         self._coordinates: Coordinates | None = None
         self._looked_at = self._look_took = 0
 
@@ -332,7 +332,7 @@ class Following:
         if self._model is not None:
             self.cohorts = self._runs(self._model, coordinates)
 
-    def _runs(self, model: MemberPipeline, coordinates: Coordinates) -> Cohorts | SharedRuns:
+    def _runs(self, model: MemberPipeline, coordinates: Coordinates) -> Cohorts | ChainedRuns:
         """Make what runs for single interests; bounded graphs are strongly complete by themselves."""
         query = self.query
         bounded = not anchors(query.detect.graph, query.detect.operators)
@@ -340,7 +340,7 @@ class Following:
         cohorts = Cohorts(start, histories, shares=model.parts_members, bounded=bounded)
         if query.policy.completeness != "strong" or bounded:
             return cohorts
-        return SharedRuns(cohorts, query.lifetime, query.lifetime + max(self.back.values(), default=0))
+        return ChainedRuns(cohorts, query.lifetime, query.lifetime + max(self.back.values(), default=0))
 
     @property
     def _excluded(self) -> Any:

@@ -23,7 +23,7 @@ from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
 
 @dataclass(slots=True)
-class SharedRuns:
+class ChainedRuns:
     """Runs that are shared by the interests in one area; they take the place of cohorts.
 
     A chain is, to the cohorts, one interest that lasts as long as the chain.
