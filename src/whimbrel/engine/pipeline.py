@@ -149,6 +149,10 @@ class Pipeline:
         for runtime in self.runtimes.values():
             runtime.step()
 
+    def told(self) -> Iterator[pa.Table]:
+        """Give what it has written as tables by itself, besides what is new in its outputs."""
+        return iter(())
+
     def reported(self, stream: OperatorStream) -> Int64Array:
         """Give the rows that are new in an output."""
         return stream.new

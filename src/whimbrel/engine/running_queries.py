@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 import pyarrow as pa
 
 from whimbrel.engine.identity import CONTENT
+from whimbrel.engine.mobile.run import MobileRun
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.query_template import QueryInstance
@@ -73,11 +74,13 @@ class RunningQueries:
                 f"a query named {name!r} is running already", hint="remove it first, or give another name"
             )
         self.pipelines[name] = self._deployed(query, name)
-        if self._observer is None:
+        if self._observer is None and not query.mobile:
             self.sharing.add(name)
         self._is_planned = False
 
     def _deployed(self, query: Query, name: str) -> Pipeline | QueryInstance:
+        if query.mobile:
+            return MobileRun(query, self.events, name)
         if self._observer is not None:
             return Pipeline(query, self.events, name, self._observer.passes, observer=self._observer)
         return self.sharing.templates.deploy(query, name)
@@ -187,6 +190,8 @@ class RunningQueries:
 
     def _reported(self, pipeline: Pipeline) -> Iterator[pa.Table]:
         """Report what is new in the outputs of a query, or of a template of them."""
+        for table in pipeline.told():
+            yield table.append_column("@query", pa.repeat(pipeline.name, len(table))) if self.names_queries else table
         for stream in pipeline.outputs:
             rows = self._own(pipeline, stream)
             if not len(rows):

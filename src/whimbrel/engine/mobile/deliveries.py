@@ -98,7 +98,8 @@ def concat_detections(tables: Sequence[pa.Table]) -> pa.Table:
     joined = pa.concat_tables(
         [table.replace_schema_metadata(None) for table in tables], promote_options="permissive"
     )
-    return joined.replace_schema_metadata({ATTRIBUTES_KEY: json.dumps(owned).encode()})
+    about = {key: value for table in tables for key, value in (table.schema.metadata or {}).items()}
+    return joined.replace_schema_metadata({**about, ATTRIBUTES_KEY: json.dumps(owned).encode()})
 
 
 def delivery_table(told: Told, of: Interests, query: str, keys: Sequence[object]) -> pa.Table:

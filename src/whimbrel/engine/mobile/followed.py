@@ -1,27 +1,38 @@
-"""One mobile query at run time: from events up to a watermark to what is told of its interests."""
+"""Whom a mobile query follows, and where: from events up to a watermark to what is told of their interests."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.mobile.areas import ObjectPlaces, areas_at
+from whimbrel.engine.mobile.areas import AreaSet, ObjectPlaces, areas_at, areas_of_shapes, snapped
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
-from whimbrel.engine.mobile.deliveries import delivery_table
+from whimbrel.engine.mobile.deliveries import Told, concat_detections, delivery_table
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.mobile.quality import QualityCondition
+from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.telling import telling
 from whimbrel.engine.mobile.timelines import Ended, Switches, Timelines
-from whimbrel.engine.mobile.updates import FocalKeys, LocationUpdates
+from whimbrel.engine.mobile.updates import FocalKeys, LocationUpdates, Updates
+from whimbrel.engine.mobile.waypoints import Routes, Samples
+from whimbrel.engine.saved_state import Savable
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.source_events import SourceEvents
-from whimbrel.engine.values import Int64Array
-from whimbrel.graph.expressions import Attribute
-from whimbrel.graph.mobile import CorridorInterest, MobileQuery
-from whimbrel.model.schema import Coordinates
-from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
+from whimbrel.engine.source_events import Selector, SourceEvents
+
+from whimbrel.graph.mobile import (
+    CorridorInterest,
+    FunctionInterest,
+    ListedObject,
+    MobileQuery,
+    RefreshWhenQualityFalls,
+)
+from whimbrel.model.schema import Coordinates, Value
+from whimbrel.model.time import BEGINNING_OF_TIME
 
 
 class FollowedObjects:
@@ -41,24 +52,63 @@ class FollowedObjects:
         """The interests that have not ended."""
         self.before = BEGINNING_OF_TIME
         """The watermark of the last step."""
+        self._last = BEGINNING_OF_TIME
+        """When the last event that came ends: the watermark may not have reached it."""
+        interest, refresh = query.interest, query.policy.refresh
+        self._routes = Routes(interest.attribute, events) if isinstance(interest, CorridorInterest) else None
+        self._samples = Samples(events) if isinstance(interest, FunctionInterest) else None
+        self._quality = (
+            QualityCondition(query, events, name) if isinstance(refresh, RefreshWhenQualityFalls) else None
+        )
+
+    @property
+    def used(self) -> list[Selector]:
+        """The selections of events that it reads, besides location updates."""
+        return self._quality.used if self._quality else []
 
     @property
     def due(self) -> int:
         """When something happens even if no event comes."""
-        return min(self.timelines.due, self.telling.due)
+        waiting = [self.before + 1] if self._last > self.before else []
+        return min([self.timelines.due, self.telling.due, *waiting])
+
+    def begin(self, coordinates: Coordinates) -> None:
+        """Take note of how locations are given, before the first step."""
+        if self._quality is not None:
+            self._quality.begin(coordinates, self.keys if self.query.excluding_itself else None)
+
+    # -- who is followed -----------------------------------------------------------------------------------
+
+    def follow(self, rows: Iterable[ListedObject]) -> None:
+        """Put objects on the list of those that are followed, from their next location update on."""
+        self.keys.follow(rows)
+
+    def unfollow(self, keys: Iterable[Value]) -> None:
+        """Follow some objects no longer: their interests end now."""
+        gone = self.keys.unfollow(keys)
+        self.timelines.stop(gone)
+        if self.current is not None:
+            ends = np.isin(self.current.obj, gone)
+            end = np.where(ends, np.minimum(self.current.end, self.before + 1), self.current.end)
+            self.current = replace(self.current, end=end)
+            self._last = max(self._last, self.before + 1)
+
+    # -- a step --------------------------------------------------------------------------------------------
 
     def step(
-        self, watermark: int, coordinates: Coordinates, once: FoundOnce | None, each: Cohorts | None
+        self, watermark: int, coordinates: Coordinates, once: FoundOnce | None, each: Cohorts | SharedRuns | None
     ) -> pa.Table | None:
         """Let time pass to a watermark; give what is told."""
+        chunks = self.events.stream.store.chunks
+        self._last = max(self._last, chunks[-1].last if chunks else BEGINNING_OF_TIME)
         updates = self.updates.ready(watermark)
         self.timelines.reserve(len(self.keys))
-        switches, ended = self.timelines.advance(updates, watermark, coordinates)
+        switches, ended = self._switches(updates, watermark, coordinates)
         interests = self._of_step(switches, ended, coordinates)
         since = np.where(
             interests.start > self.before, interests.start - interests.lifetime, self.before + 1
         )
-        had = []
+        had: list[Told] = []
         if once is not None:
             until = np.minimum(interests.end, watermark + 1)
             had += once.told_of(interests, since, until, excluding_own=self.query.excluding_itself)
@@ -73,15 +123,21 @@ class FollowedObjects:
         self.before = watermark
         return self._table(told, of)
 
+    def _switches(
+        self, updates: Updates, watermark: int, coordinates: Coordinates
+    ) -> tuple[Switches, Ended]:
+        for waypoints in (self._routes, self._samples):
+            if waypoints is not None:
+                waypoints.take_in(updates)
+        if self._quality is None:
+            return self.timelines.advance(updates, watermark, coordinates)
+        areas = partial(self.areas_of, coordinates=coordinates)
+        found, came_from = self._quality.find_switches(self.timelines, updates, areas)
+        return self.timelines.settle(updates, found, came_from, watermark)
+
     def _of_step(self, switches: Switches, ended: Ended, coordinates: Coordinates) -> Interests:
         """Give the interests that a step is about: those that have not ended before, and those that begin."""
-        begun = self._begun(switches, coordinates)
-        if self.current is None:
-            return begun
-        return Interests.concat([_with_ends(self.current, ended), begun])
-
-    def _begun(self, switches: Switches, coordinates: Coordinates) -> Interests:
-        return Interests(
+        begun = Interests(
             obj=switches.obj,
             number=switches.number,
             start=switches.time,
@@ -90,19 +146,22 @@ class FollowedObjects:
             member=np.full(len(switches), NOBODY, np.int64),
             areas=self.areas_of(switches, coordinates),
         )
+        if self.current is None:
+            return begun
+        return Interests.concat([_with_ends(self.current, ended), begun])
 
     def areas_of(self, switches: Switches, coordinates: Coordinates) -> AreaSet:
-        """Work out where interests are."""
+        """Work out where the interests are that begin at some switches."""
+        if self._samples is not None:
+            assert isinstance(self.query.interest, FunctionInterest)
+            shapes = self._samples.shapes(self.query.interest, switches.obj, switches.time, coordinates)
+            return areas_of_shapes(shapes, coordinates)
         x, y = switches.x, switches.y
         if self.query.policy.grid_m is not None:
             x, y = snapped(x, y, self.query.policy.grid_m, coordinates)
         places = ObjectPlaces(x, y, switches.from_x, switches.from_y, self.keys.radii(switches.obj))
-        return areas_at(self.query.interest, places, coordinates, routes=self._routes(switches))
-
-    def _routes(self, switches: Switches) -> np.ndarray | None:
-        if not isinstance(self.query.interest, CorridorInterest):
-            return None
-        return self.routes.at(switches)
+        routes = None if self._routes is None else self._routes.at(switches.row)
+        return areas_at(self.query.interest, places, coordinates, routes=routes)
 
     def _table(self, told: list[Told], of: Interests) -> pa.Table | None:
         """Write what is told as one table."""
@@ -111,3 +170,45 @@ class FollowedObjects:
             return None
         tables = [delivery_table(each, of, self.query.name, self.keys.values()) for each in told]
         return concat_detections(tables)
+
+    # -- snapshots -----------------------------------------------------------------------------------------
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state."""
+        about = {"before": self.before, "last": self._last, "current": self.current is not None}
+        blocks.put_json(name, about)
+        for part, state in self._states().items():
+            state.save(blocks, f"{name}/{part}")
+        if self.current is not None:
+            self.current.save(blocks, f"{name}/current")
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        about = blocks.json(name)
+        self.before, self._last = about["before"], about["last"]
+        for part, state in self._states().items():
+            state.load(blocks, f"{name}/{part}")
+        self.current = Interests.load(blocks, f"{name}/current") if about["current"] else None
+
+    def _states(self) -> dict[str, Savable]:
+        parts: dict[str, Savable | None] = {
+            "keys": self.keys,
+            "updates": self.updates,
+            "timelines": self.timelines,
+            "telling": self.telling,
+            "routes": self._routes,
+            "samples": self._samples,
+            "quality": self._quality,
+        }
+        return {part: state for part, state in parts.items() if state is not None}
+
+
+def _with_ends(interests: Interests, ended: Ended) -> Interests:
+    """Say of interests of earlier steps when they end, as far as that is known now."""
+    if not len(ended.obj):
+        return interests
+    order = np.argsort(interests.obj, kind="stable")
+    at = order[np.searchsorted(interests.obj[order], ended.obj)]
+    end = interests.end.copy()
+    end[at] = np.minimum(end[at], ended.end)
+    return replace(interests, end=end)

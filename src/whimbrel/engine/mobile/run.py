@@ -1,10 +1,11 @@
-"""A query that follows objects at run time: it takes the place of a pipeline among the queries of a session."""
+"""Mobile queries at run time: they take the place of a pipeline among the queries of a session."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,14 +14,17 @@ from whimbrel.engine.mobile.followed import FollowedObjects
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.history import EventHistory, GivenHistory, History, TimePointHistory
 from whimbrel.engine.mobile.member_operators import known_of
-from whimbrel.engine.mobile.member_pipeline import MemberPipeline, can_part
+from whimbrel.engine.mobile.member_pipeline import MemberPipeline
 from whimbrel.engine.mobile.once import OncePipeline
+from whimbrel.engine.mobile.strong import SharedRuns
+from whimbrel.engine.pipeline import Pipeline, fingerprint
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.streams import ExecutionContext, OperatorStream
-from whimbrel.graph.mobile import CorridorInterest, FunctionInterest, MobileQuery
+from whimbrel.errors import QueryError, StateError
+from whimbrel.graph.mobile import CorridorInterest, FunctionInterest, MobileQuery, RefreshWhenQualityFalls
 from whimbrel.graph.mobile.additional_time import additional_time
-from whimbrel.graph.mobile.parts import MobileParts, parts
+from whimbrel.graph.mobile.parts import parts
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import anchors
 from whimbrel.graph.required_columns import ColumnSet, all_read, read_by
@@ -28,22 +32,23 @@ from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME, TIME_POINT
 
 
-class MobileRun:
-    """All mobile queries of a query, at run time."""
+class MobileRun(Pipeline):
+    """The mobile queries of a query at run time.
+
+    It has no outputs of its own: what it tells, it writes as tables of deliveries.
+    """
 
     def __init__(self, query: Query, events: SourceEvents, name: str) -> None:
-        self.query = query
-        self.name = name
-        self.events = events
-        self.following = [Following(each, events, name) for each in query.mobile]
+        self.query, self.name, self.observer = query, name, None
+        self.graph = query.graph
+        self.atoms = events
         self.context = ExecutionContext(events.stream, query.functions, query.graph.coordinates)
+        self.following = [Following(each, events, name) for each in query.mobile]
+        self.required = all_read(each.required for each in self.following)  # type: ignore[assignment]
+        self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
+        self.selections, self.streams, self.runtimes, self.outputs = [], {}, {}, []
         self.reach = max(each.reach for each in self.following)
-        self.used = [selector for each in self.following for selector in each.used]
-
-    @property
-    def required(self) -> ColumnSet:
-        """What it reads of atomic events."""
-        return all_read(each.required for each in self.following)
+        self._told: list[pa.Table] = []
 
     @property
     def due(self) -> int:
@@ -55,44 +60,242 @@ class MobileRun:
         """How many matches in the making were given up because a partition had too many of them."""
         return sum(each.dropped for each in self.following)
 
-    def step(self) -> Iterator[pa.Table]:
-        """Let time pass to the watermark of the events; give what is told."""
-        coordinates = self.context.coordinates or Coordinates.PLANE
+    def step(self) -> None:
+        """Let time pass to the watermark of the events."""
         for each in self.following:
-            table = each.step(self.events.stream.watermark, coordinates)
+            table = each.step(self.context.coordinates or Coordinates.PLANE)
             if table is not None:
-                yield table
+                self._told.append(table)
+
+    def told(self) -> Iterator[pa.Table]:
+        """Give the deliveries of a step."""
+        yield from self._told
+
+    def clear_made(self) -> None:
+        """Say that nothing is new."""
+        self._told = []
 
     def forget_before(self, time: int) -> None:
-        """Let go of events that can no longer take part in anything: each part knows by itself."""
+        """Let go of what was made of events that are gone."""
+        for each in self.following:
+            each.forget_before(time)
+
+    def following_of(self, name: str) -> Following:
+        """Look up one of the mobile queries by its name.
+
+        Raises
+        ------
+        QueryError
+            If there is none of that name.
+        """
+        for each in self.following:
+            if each.query.name == name:
+                return each
+        known = ", ".join(each.query.name for each in self.following)
+        raise QueryError(f"there is no mobile query {name!r} in {self.name!r}; there are: {known}")
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state of all."""
+        blocks.put_json(name, {"graph": _fingerprint(self.query), "operators": []})
         for number, each in enumerate(self.following):
             each.save(blocks, f"{name}/{number}")
 
     def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        StateError
+            If the snapshot is of another query.
+        """
+        if blocks.json(name)["graph"] != _fingerprint(self.query):
+            raise StateError(f"the snapshot is of another version of the query {self.name!r}")
         for number, each in enumerate(self.following):
             each.load(blocks, f"{name}/{number}")
 
 
+def _fingerprint(query: Query) -> str:
+    """Name a query with mobile ones so that a changed one has another name; lists change while it runs."""
+    marks: list[Any] = [fingerprint(query.graph)]
+    for each in query.mobile:
+        policy, focal = each.policy, replace(each.focal, listed=None)
+        marks += [fingerprint(each.detect.graph), focal, each.interest, each.lifetime, policy, each.name]
+        marks += [each.of_situations, each.motion_within, each.excluding_itself, each.silent]
+    return repr(marks)
+
+
 class Following:
-    """One mobile query at run time: what is found once, what is found for each interest, and who is told."""
+    """One mobile query: what is found once, what is found for each interest, and who is told."""
 
     def __init__(self, query: MobileQuery, events: SourceEvents, name: str) -> None:
         self.query = query
         self.events = events
         self.name = name
-        graph = query.detect.rewritten
-        self.parts = parts(query, graph)
+        self.parts = parts(query, query.detect.rewritten)
         self.back = additional_time(query.detect.graph)
         self.objects = FollowedObjects(query, events, name)
         self.once = OncePipeline(query.detect, self.parts, events, name) if self.parts.once.outputs else None
-        self._each = replace(query.detect, graph=self.parts.each)
+        self._each = replace(query.detect, graph=self.parts.each, mobile=())
         self._model = self._member_pipeline() if self.parts.each.outputs else None
         self.found: FoundOnce | None = None
-        self.cohorts: Cohorts | None = None
-        self.used: list[Selector] = [self.objects.updates.selector]
-        self.used += self.once.used if self.once else []
-        self.used += self._model.used if self._model else []
+        self.cohorts: Cohorts | SharedRuns | None = None
+        self._coordinates: Coordinates | None = None
+
+    # -- what it needs -------------------------------------------------------------------------------------
+
+    @property
+    def used(self) -> list[Selector]:
+        """The selections of atomic events that it reads."""
+        used = [self.objects.updates.selector, *self.objects.used]
+        used += self.once.used if self.once else []
+        return used + (self._model.used if self._model else [])
+
+    @property
+    def required(self) -> ColumnSet:
+        """What it reads of atomic events."""
+        focal, interest = self.query.focal, self.query.interest
+        names = {focal.key} | ({interest.attribute} if isinstance(interest, CorridorInterest) else set())
+        read = [ColumnSet(frozenset(names), isinstance(interest, FunctionInterest)), read_by(focal.condition)]
+        read += [each.required.read for each in (self.once, self._model) if each is not None]
+        return all_read(read)
+
+    @property
+    def reach(self) -> int:
+        """How long after its end an event can still matter."""
+        reaches = [each.reach for each in (self.once, self._model) if each is not None]
+        if self._model is not None:
+            reaches.append(self.longest_lifetime + max(self.back.values(), default=0))
+        if isinstance(self.query.policy.refresh, RefreshWhenQualityFalls):
+            reaches.append(self.query.policy.refresh.over)
+        return min(max(reaches, default=0), END_OF_TIME)
+
+    @property
+    def longest_lifetime(self) -> int:
+        """For how long any object may look back."""
+        return self.objects.keys.longest_lifetime(self.query.lifetime)
+
+    @property
+    def due(self) -> int:
+        """When something happens even if no event comes."""
+        parts = [self.objects.due]
+        parts += [each.due for each in (self.once, self.cohorts) if each is not None]
+        return min(parts)
+
+    @property
+    def dropped(self) -> int:
+        """How many matches in the making were given up because a partition had too many of them."""
+        return self.once.dropped if self.once else 0
+
+    # -- a step --------------------------------------------------------------------------------------------
+
+    def step(self, coordinates: Coordinates) -> pa.Table | None:
+        """Let time pass to the watermark of the events; give what is told."""
+        self._begin(coordinates)
+        if self.once is not None and self.found is not None:
+            self.once.context.coordinates = coordinates
+            self.once.step()
+            self.once.collect(self.found, self._excluded)
+        table = self.objects.step(self.events.stream.watermark, coordinates, self.found, self.cohorts)
+        if self.once is not None:
+            self.once.clear_made()
+        self._forget()
+        return table
+
+    def _begin(self, coordinates: Coordinates) -> None:
+        """Make what needs to know how locations are given."""
+        if self._coordinates is coordinates:
+            return
+        self._coordinates = coordinates
+        self.objects.begin(coordinates)
+        if self.once is not None:
+            self.found = FoundOnce(coordinates)
+        if self._model is not None:
+            self.cohorts = self._runs(self._model, coordinates)
+
+    def _runs(self, model: MemberPipeline, coordinates: Coordinates) -> Cohorts | SharedRuns:
+        """Make what runs for single interests; bounded graphs are strongly complete by themselves."""
+        query = self.query
+        bounded = not anchors(query.detect.graph, query.detect.operators)
+        start, histories = partial(self._member_pipeline, coordinates), self._histories(model, coordinates)
+        cohorts = Cohorts(start, histories, shares=model.parts_members, bounded=bounded)
+        if query.policy.completeness != "strong" or bounded:
+            return cohorts
+        return SharedRuns(cohorts, query.lifetime, query.lifetime + max(self.back.values(), default=0))
+
+    @property
+    def _excluded(self) -> Any:
+        return self.objects.keys if self.query.excluding_itself else None
+
+    def _member_pipeline(self, coordinates: Coordinates | None = None) -> MemberPipeline:
+        given: dict[str, OperatorStream] = {}
+        if self.once is not None:
+            given = {name: self.once.streams[name] for name in self.parts.given}
+        pipeline = MemberPipeline(self._each, self.events, self.name, given)
+        pipeline.context.coordinates = coordinates or pipeline.context.coordinates
+        return pipeline
+
+    def _histories(self, model: MemberPipeline, coordinates: Coordinates) -> list[History]:
+        events = [
+            self._history_of(selector[0], stream, coordinates) for selector, stream in model.selectors
+        ]
+        given = [
+            GivenHistory(
+                stream, self.events, self._back_of(stream.name), coordinates, self._excluded, self._known_once
+            )
+            for stream in model.takes[len(events) :]
+        ]
+        return [*events, *given]
+
+    def _history_of(self, event_type: str, stream: OperatorStream, coordinates: Coordinates) -> History:
+        back = self._back_of(event_type)
+        if event_type.startswith(TIME_POINT):
+            return TimePointHistory(stream, back)
+        return EventHistory(stream, self.events, back, coordinates, self._excluded)
+
+    def _back_of(self, name: str) -> int:
+        """Tell how long before the first thing that is told the rows of a stream may decide about it."""
+        return self.back.get(name, max(self.back.values(), default=0))
+
+    def _known_once(self, stream: OperatorStream, rows: Any) -> Any:
+        assert self.once is not None
+        return known_of(self.once.graph, stream, rows)
+
+    def _forget(self) -> None:
+        """Let go of what no interest can look back at."""
+        first = self.objects.before + 1 - self.longest_lifetime
+        if self.found is not None:
+            self.found.forget_before(first)
+        if self.cohorts is not None:
+            self.cohorts.forget_before(first)
+
+    def forget_before(self, time: int) -> None:
+        """Let go of what was made of events that are gone."""
+        if self.once is not None:
+            self.once.forget_before(time)
+
+    # -- snapshots -----------------------------------------------------------------------------------------
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the state."""
+        known = None if self._coordinates is None else self._coordinates.value
+        blocks.put_json(name, {"coordinates": known})
+        self.objects.save(blocks, f"{name}/objects")
+        if self.once is not None:
+            self.once.save(blocks, f"{name}/once")
+        if self.found is not None:
+            self.found.save(blocks, f"{name}/found")
+        if self.cohorts is not None:
+            self.cohorts.save(blocks, f"{name}/cohorts")
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        known = blocks.json(name)["coordinates"]
+        if known is not None:
+            self._begin(Coordinates(known))
+        self.objects.load(blocks, f"{name}/objects")
+        if self.once is not None:
+            self.once.load(blocks, f"{name}/once")
+        if self.found is not None:
+            self.found.load(blocks, f"{name}/found")
+        if self.cohorts is not None:
+            self.cohorts.load(blocks, f"{name}/cohorts")

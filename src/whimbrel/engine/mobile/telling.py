@@ -176,7 +176,8 @@ class TellChanges:
             told.append(Told(each.table, each.key, each.interest, each.known, change, time))
         goes = ~np.isin(_marks(shown, shown.interest), np.concatenate(now))
         followed = follower[shown.interest] >= 0
-        over = ~followed & (interests.end[shown.interest] <= watermark)
+        end = interests.end[shown.interest]
+        over = ~followed & (end <= watermark) & (end < END_OF_TIME)  # the last ones last as long as the input
         gone = shown.take(np.flatnonzero(goes & (followed | over)))
         if len(gone):
             next_one = follower[gone.interest]

@@ -97,6 +97,13 @@ class Timelines(SavedState):
         )  # fmt: skip
         return found[:count], came_from[:count]
 
+    def stop(self, objects: Int64Array) -> None:
+        """Follow some objects no longer: what they had is over, and an update begins another timeline."""
+        objects = objects[objects < len(self.numbers)]
+        self.open[objects] = False
+        self.times[objects] = k.NEVER
+        self.places[objects, k.P_FROM_X : k.P_FROM_Y + 1] = np.nan
+
     def settle(
         self, updates: Updates, found: Int64Array, came_from: FloatArray, watermark: int
     ) -> tuple[Switches, Ended]:

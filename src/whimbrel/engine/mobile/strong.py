@@ -1,0 +1,139 @@
+"""Strong completeness: interests in one area share a run, whoever has them and whenever they begin.
+
+What an operator that uses events up, or that knows where a mover was before, finds depends on where its run
+began. With strong completeness that is the beginning of an unbroken *chain* of interests in the same area: the
+run goes on until nobody can look back at it any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
+from whimbrel.engine.mobile.deliveries import Told
+from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.row_store import ranges
+from whimbrel.engine.snapshot import Blocks
+from whimbrel.engine.values import Int64Array
+from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
+
+
+@dataclass(slots=True)
+class SharedRuns:
+    """Runs that are shared by the interests in one area; they take the place of cohorts.
+
+    A chain is, to the cohorts, one interest that lasts as long as the chain.
+    """
+
+    cohorts: Cohorts
+    lifetime: int
+    kept: int
+    """How long after an interest another one may begin that still shares its run."""
+    chains: Interests | None = None
+    """The chains that are unbroken: `obj` is the number of each, `end` when its last interest ended."""
+    found: list[Told] = field(default_factory=list)
+    """What was found lately; each row has the number of its chain in place of the interest."""
+    begun: int = 0
+    watermark: int = BEGINNING_OF_TIME
+
+    @property
+    def due(self) -> int:
+        """When something happens even if no event comes."""
+        return self.cohorts.due
+
+    def step(
+        self, of: Interests, since: Int64Array, before: int, watermark: int
+    ) -> tuple[Int64Array, list[Told]]:
+        """Let time pass from one watermark to another for some interests; give their chains and what is new."""
+        self.watermark = watermark
+        chain = self._linked(of)
+        if self.chains is None:
+            return chain, []
+        fresh = self.chains.member == NOBODY
+        first = np.where(fresh, self.chains.start - self.lifetime, before + 1)
+        running = replace(self.chains, end=np.full(len(self.chains), END_OF_TIME))
+        members, told = self.cohorts.step(running, first, before, watermark)
+        self.found += [replace(each, interest=self.chains.obj[each.interest]) for each in told]
+        self.chains = replace(self.chains, member=members)
+        until = np.minimum(of.end, watermark + 1)
+        lots = (_told(lot, of, chain, since, until) for lot in self.found)
+        return chain, [lot for lot in lots if len(lot)]
+
+    def _linked(self, of: Interests) -> Int64Array:
+        """Give the chain of each interest; one that follows none begins one."""
+        chain, areas = of.member.copy(), of.areas.keys()
+        ends: dict[int, int] = {}
+        latest: dict[bytes, int] = {}
+        if self.chains is not None:
+            ends = dict(zip(self.chains.obj.tolist(), self.chains.end.tolist(), strict=True))
+            latest = dict(zip(self.chains.areas.keys(), self.chains.obj.tolist(), strict=True))
+        last = dict(ends)
+        for place in np.flatnonzero(chain != NOBODY).tolist():
+            last[int(chain[place])] = max(last[int(chain[place])], int(of.end[place]))
+        begun: list[int] = []
+        fresh = np.flatnonzero(chain == NOBODY)
+        for place in fresh[np.argsort(of.start[fresh], kind="stable")].tolist():
+            number = latest.get(areas[place])
+            if number is None or last[number] + self.kept < int(of.start[place]):
+                number, self.begun = self.begun, self.begun + 1
+                latest[areas[place]] = number
+                ends[number] = last[number] = BEGINNING_OF_TIME
+                begun.append(place)
+            chain[place] = number
+            last[number] = max(last[number], int(of.end[place]))
+        for place in np.flatnonzero(of.end <= self.watermark).tolist():
+            ends[int(chain[place])] = max(ends[int(chain[place])], int(of.end[place]))
+        self._begin(of, chain, begun, ends)
+        return chain
+
+    def _begin(self, of: Interests, chain: Int64Array, begun: list[int], ends: dict[int, int]) -> None:
+        """Add the chains that begin, and say of all when their last interests ended."""
+        fresh = of.take(np.array(begun, np.int64))
+        fresh = replace(fresh, obj=chain[np.array(begun, np.int64)], member=np.full(len(begun), NOBODY))
+        chains = fresh if self.chains is None else Interests.concat([self.chains, fresh])
+        self.chains = replace(chains, end=np.array([ends[each] for each in chains.obj.tolist()], np.int64))
+
+    def keep(self, current: Int64Array) -> None:
+        """Let go of runs at which nobody can look back any more, given the chains of current interests."""
+        if self.chains is None:
+            return
+        lasts = self.chains.end + self.kept >= self.watermark
+        self.chains = self.chains.take(lasts | np.isin(self.chains.obj, current))
+        self.cohorts.keep(self.chains.member)
+
+    def forget_before(self, time: int) -> None:
+        """Let go of what no interest can look back at."""
+        self.cohorts.forget_before(time)
+        self.found = [kept for each in self.found if len(kept := each.take(np.flatnonzero(each.known >= time)))]
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write the chains, their runs, and what was found lately."""
+        about = {"begun": self.begun, "chains": self.chains is not None, "found": len(self.found)}
+        blocks.put_json(name, {**about, "watermark": self.watermark})
+        self.cohorts.save(blocks, f"{name}/cohorts")
+        if self.chains is not None:
+            self.chains.save(blocks, f"{name}/chains")
+        for number, each in enumerate(self.found):
+            each.save(blocks, f"{name}/found/{number}")
+
+    def load(self, blocks: Blocks, name: str) -> None:
+        """Read what `save` wrote."""
+        about = blocks.json(name)
+        self.begun, self.watermark = about["begun"], about["watermark"]
+        self.cohorts.load(blocks, f"{name}/cohorts")
+        self.chains = Interests.load(blocks, f"{name}/chains") if about["chains"] else None
+        self.found = [Told.load(blocks, f"{name}/found/{number}") for number in range(about["found"])]
+
+
+def _told(lot: Told, of: Interests, chain: Int64Array, since: Int64Array, until: Int64Array) -> Told:
+    """Tell of each interest what its chain found in its time; a row may be told of several."""
+    order = np.argsort(chain, kind="stable")
+    low = np.searchsorted(chain[order], lot.interest, side="left")
+    high = np.searchsorted(chain[order], lot.interest, side="right")
+    rows = np.repeat(np.arange(len(lot)), high - low)
+    at = order[ranges(low, high - low)]
+    counts = (lot.known[rows] >= since[at]) & (lot.known[rows] < until[at])
+    some = lot.take(rows[counts])
+    return Told.added(some.table, some.key, at[counts], some.known, of)

@@ -1,0 +1,55 @@
+"""The engine tells of every interest what the reference tells: random queries, movements, events and batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, reject
+from hypothesis import strategies as st
+from tests.engine.mobile.comparing import as_told, compiled, in_batches, is_taken, sorted_told, with_snapshots
+from tests.reference.matches import TooLarge
+from tests.reference.mobile import deliveries
+from tests.reference.mobile.strategies import ANCHORED, PLAIN, mobile_queries, worlds_of_events
+from tests.reference.strategies import FEATURES, arrivals, cuts
+
+from whimbrel.model.time import SECOND
+
+NO_POLYGONS = worlds_of_events().map(lambda events: [each for each in events if each.polygon is None])
+TELLINGS = st.sampled_from(["all", "new", "changes"])
+
+
+def expected(query, events):
+    assume(is_taken(query))
+    try:
+        return sorted_told([as_told(each) for each in deliveries(query, events, limit=5_000)])
+    except TooLarge:
+        reject()
+
+
+@given(mobile_queries(PLAIN), NO_POLYGONS)
+def test_what_is_found_once(query, events):
+    answer = expected(query, events)
+    assert sorted_told(in_batches(compiled(query), [events])) == answer
+
+
+@given(mobile_queries(), NO_POLYGONS)
+def test_everything_at_once(query, events):
+    answer = expected(query, events)
+    assert sorted_told(in_batches(compiled(query), [events])) == answer
+
+
+@given(st.data(), mobile_queries(), NO_POLYGONS, st.sampled_from([0, SECOND, 3 * SECOND]), TELLINGS)
+def test_batches_and_arrival_order_change_nothing(data, query, events, lateness, deliver):
+    query = replace(query, deliver=deliver)
+    answer = expected(query, events)
+    batches = data.draw(cuts(data.draw(arrivals(events, lateness))))
+    assert sorted_told(in_batches(compiled(query), batches, lateness)) == answer
+
+
+@given(st.data(), mobile_queries(), NO_POLYGONS, st.sampled_from([0, 2 * SECOND]), TELLINGS)
+def test_snapshots_change_nothing(data, query, events, lateness, deliver):
+    query = replace(query, deliver=deliver)
+    answer = expected(query, events)
+    batches = data.draw(cuts(data.draw(arrivals(events, lateness))))
+    assert sorted_told(with_snapshots(compiled(query), batches, lateness)) == answer
