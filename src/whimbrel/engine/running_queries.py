@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 import pyarrow as pa
 
 from whimbrel.engine.identity import CONTENT
+from whimbrel.engine.mobile.followed import OwnedPlaces
 from whimbrel.engine.mobile.run import MobileRun
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.pipeline import Pipeline
@@ -36,10 +37,16 @@ class RunningQueries:
         The attribute that the events have whose detections are reported here; None: all are.
     observer
         What watches the queries, and decides what is reported of them.
+    places
+        The places around which interests are told of here; None: all.
     """
 
     def __init__(
-        self, coordinates: Coordinates | None, owned: str | None, observer: Observer | None = None
+        self,
+        coordinates: Coordinates | None,
+        owned: str | None,
+        observer: Observer | None = None,
+        places: OwnedPlaces | None = None,
     ) -> None:
         self.context = ExecutionContext(OperatorStream("events", RowStore()), {}, coordinates)
         self.events = SourceEvents(self.context)
@@ -59,6 +66,7 @@ class RunningQueries:
         self.sharing = Sharing(self.events)
         self._owned = None if owned is None else Attribute(None, owned)
         self._observer = observer
+        self.places = places
         self._is_planned = False
         self._unreported: list[pa.Table] = []
         """Detections of a step in which another query failed."""
@@ -80,7 +88,7 @@ class RunningQueries:
 
     def _deployed(self, query: Query, name: str) -> Pipeline | QueryInstance:
         if query.mobile:
-            return MobileRun(query, self.events, name)
+            return MobileRun(query, self.events, name, self.places)
         if self._observer is not None:
             return Pipeline(query, self.events, name, self._observer.passes, observer=self._observer)
         return self.sharing.templates.deploy(query, name)
@@ -191,7 +199,11 @@ class RunningQueries:
     def _reported(self, pipeline: Pipeline) -> Iterator[pa.Table]:
         """Report what is new in the outputs of a query, or of a template of them."""
         for table in pipeline.told():
-            yield table.append_column("@query", pa.repeat(pipeline.name, len(table))) if self.names_queries else table
+            yield (
+                table.append_column("@query", pa.repeat(pipeline.name, len(table)))
+                if self.names_queries
+                else table
+            )
         for stream in pipeline.outputs:
             rows = self._own(pipeline, stream)
             if not len(rows):

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.ingest import Counts, Ingest
+from whimbrel.engine.mobile.followed import OwnedPlaces
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.remembered_events import events_of
 from whimbrel.engine.report import together
@@ -54,6 +55,8 @@ class Session:
     owned
         Where several sessions get some of the same events: an attribute that is true in one of them only. A
         detection is reported by the session in which its first event has it.
+    places
+        The places around which interests of mobile queries are told of, where other sessions have the others.
     remember
         How much longer events are remembered than the queries need them, so that `why` can tell of them.
     reading
@@ -95,6 +98,7 @@ class Session:
         name: str | None = None,
         follows_events: bool = True,
         owned: str | None = None,
+        places: OwnedPlaces | None = None,
         remember: Duration = 0,
         reading: Reading | None = None,
         observer: Observer | None = None,
@@ -108,7 +112,7 @@ class Session:
             reading=reading or Reading.of(**how),
         )
         """Where events wait for their time, and where late, repeated and rejected ones are."""
-        self.running = RunningQueries(given, owned, observer)
+        self.running = RunningQueries(given, owned, observer, places)
         self._planned = 0
         """Which plan of the queries is known where events come in."""
         self._remember = duration(remember)
@@ -175,6 +179,7 @@ class Session:
             name=name,
             follows_events=ingest.follows_events,
             owned=ingest.owned,
+            places=self.running.places,
         )
         other.ingest.advance(ingest.watermark)
         other.keep_time_points(time for time in query.graph.time_points if time > ingest.watermark)

@@ -185,9 +185,9 @@ class LiveJob(StreamJob):
 
     keys: tuple[Key, ...] = field(default=())
 
-    def session(self) -> Session:
+    def session(self, shard: int) -> Session:
         """Open the session of a shard, without queries."""
-        session = super().session()
+        session = super().session(shard)
         session.name_queries()
         return session
 
@@ -218,8 +218,8 @@ class LiveProcessor(ShardProcessor):
         super().init(handle)
         self._queries = handle.getValueState("queries", "queries string")
 
-    def _open(self) -> Session:
-        session = self.job.session()
+    def _open(self, shard: int) -> Session:
+        session = self.job.session(shard)
         for name, text in json.loads(value_of(self._queries)):
             session.add(compile_text(text), name=name)
         return session

@@ -25,8 +25,9 @@ from whimbrel.engine.report import together
 from whimbrel.engine.session import Session
 from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
-from whimbrel.model.schema import Coordinates
+from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.time import format_duration, format_instant
+from whimbrel.space.partitioning import Cells
 from whimbrel.spark.checkpoints import other_shards
 from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
 from whimbrel.spark.rows import OutcomeRows, counts_since
@@ -54,6 +55,10 @@ class StreamJob:
     lateness: int
     shards: int
     by_space: bool = False
+    focal: Type | None = None
+    """The type of the keys of the objects that the query follows; None: it follows none."""
+    cells: Cells | None = None
+    """How places are parted, where each shard tells of the interests around its own."""
     coordinates: Coordinates | None = None
     log_level: int = field(default_factory=logs.level)
     """From which level on the workers log."""
@@ -63,15 +68,16 @@ class StreamJob:
     @property
     def rows(self) -> OutcomeRows:
         """How results are written."""
-        return OutcomeRows(self.attributes)
+        return OutcomeRows(self.attributes, focal=self.focal)
 
-    def session(self) -> Session:
+    def session(self, shard: int) -> Session:
         """Open the session of a shard."""
         return Session(
             self.query,
             lateness=self.lateness,
             follows_events=False,
             owned=PRIMARY if self.by_space else None,
+            places=None if self.cells is None else self.cells.of_shard(shard),
             coordinates=self.coordinates,
         )
 
@@ -127,7 +133,7 @@ class ShardProcessor(StatefulProcessor):
             if known is not None and known[0] == mark[0]:
                 return known[1]
             return self._restored(shard)
-        return self.job.session()
+        return self.job.session(shard)
 
     def _check(self, mark: str) -> None:
         shards = int(mark.partition(":")[0])
@@ -136,15 +142,15 @@ class ShardProcessor(StatefulProcessor):
 
     def _restored(self, shard: int) -> Session:
         """Open a session where its last snapshot left off."""
-        session, snapshot = self._open(), bytes(value_of(self._snapshot))
+        session, snapshot = self._open(shard), bytes(value_of(self._snapshot))
         session.restore(snapshot)
         moment = _moment(session)
         _LOG.info("shard %d: restored from %d bytes of state, time %s", shard, len(snapshot), moment)
         return session
 
-    def _open(self) -> Session:
+    def _open(self, shard: int) -> Session:
         """Open a session with the queries that ran when the snapshot was taken."""
-        return self.job.session()
+        return self.job.session(shard)
 
     def _keep(self, shard: int, session: Session) -> None:
         mark = f"{self.job.shards}:{uuid4().hex}"

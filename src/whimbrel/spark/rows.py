@@ -16,6 +16,7 @@ from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import Session
 from whimbrel.engine.values import decoded
 from whimbrel.graph.operators.base import Types
+from whimbrel.model.schema import Type
 from whimbrel.model.time import format_instant
 from whimbrel.spark.types import arrow_schema
 
@@ -34,9 +35,9 @@ _SIDE = pa.schema([("event", pa.string()), ("reason", pa.string()), ("@line", _P
 _PROGRESS = pa.struct([(name, pa.int64()) for name in PROGRESS_COLUMNS])
 
 
-def outcome_schema(attributes: Types) -> sql.StructType:
+def outcome_schema(attributes: Types, focal: Type | None = None) -> sql.StructType:
     """List the columns of outcomes: `kind`, those of detections, `event`, `reason`, `@line`, `progress`."""
-    return from_arrow_schema(OutcomeRows(attributes).schema)
+    return from_arrow_schema(OutcomeRows(attributes, focal=focal).schema)
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,13 @@ class OutcomeRows:
 
     attributes: Types
     whole: bool = True
+    focal: Type | None = None
+    """The type of the keys of the objects that the query follows; None: it follows none."""
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the batches."""
-        columns = list(arrow_schema(self.attributes))
+        columns = list(arrow_schema(self.attributes, self.focal))
         if not self.whole:
             return pa.schema(columns)
         return pa.schema([pa.field("kind", pa.string()), *columns, *_SIDE, pa.field("progress", _PROGRESS)])

@@ -10,25 +10,33 @@ from typing import Any, Unpack
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from whimbrel.graph.operators import ANY, Graph
+from whimbrel.graph.mobile.reading import read_of, selections_of
+from whimbrel.graph.operators import ANY
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
-from whimbrel.graph.required_columns import RequiredColumns
-from whimbrel.graph.sharding import ByKeys, ByMeetings, BySpace, SinglePartition, sharding_words
+from whimbrel.graph.sharding import (
+    ByInterests,
+    ByKeys,
+    ByMeetings,
+    BySpace,
+    SinglePartition,
+    sharding_words,
+)
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import format_duration
+from whimbrel.space.partitioning import Cells
 from whimbrel.spark.batch import OnePartition
 from whimbrel.spark.checkpoints import with_shards
 from whimbrel.spark.frames import Prepared, coordinates_of, place_of, prepare
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition
 from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_partition
-from whimbrel.spark.pushdown import selections
 from whimbrel.spark.rows import COUNTED, DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.session import ROCKSDB
 from whimbrel.spark.settings import StreamPlan, StreamSettings
 from whimbrel.spark.types import quoted
 from whimbrel.spark.warming import begin
+from whimbrel.spark.worker import IS_UPDATE
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 _LOG = logging.getLogger(__name__)
@@ -68,8 +76,8 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings])
         schemas=query.schemas,
         coordinates=coordinates,
         reading=prepared.reading,
-        columns=columns_read(prepared, query),
-        types=types_read(prepared.graph),
+        columns=columns_read(query),
+        types=types_read(query),
         numbered=walks(prepared.graph.operators),
     )
     job = StreamJob(
@@ -77,7 +85,9 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings])
         prepared.attributes,
         plan.lateness,
         packing.shards,
-        by_space=isinstance(prepared.sharding, BySpace),
+        by_space=isinstance(prepared.sharding, BySpace | ByInterests),
+        focal=prepared.focal,
+        cells=_cells(prepared, packing),
         coordinates=coordinates,
     )
     _LOG.info(
@@ -93,13 +103,19 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings])
     return run_packed(packed, job, ShardProcessor(job))
 
 
+def _cells(prepared: Prepared, packing: Packing) -> Cells | None:
+    """Part places among the shards, where interests are told of by place."""
+    plan = prepared.sharding
+    return Cells(plan.reach_m, packing.shards) if isinstance(plan, ByInterests) else None
+
+
 def run_packed(packed: DataFrame, job: StreamJob, processor: ShardProcessor) -> DataFrame:
     """Run the engines over packed events."""
     _use_rocksdb(packed)
     answers = packed.groupBy("shard").transformWithStateInPandas(
         processor, ANSWER, outputMode="append", timeMode="none"
     )
-    rows = answers.mapInArrow(unpack_partition, outcome_schema(job.attributes))
+    rows = answers.mapInArrow(unpack_partition, outcome_schema(job.attributes, job.focal))
     return with_shards(rows.observe(METRICS, *_metrics()), job.shards)
 
 
@@ -159,16 +175,16 @@ def default_shards(frame: DataFrame, shards: int | None) -> int:
     return min(4 * partitions, 256)
 
 
-def types_read(graph: Graph) -> frozenset[str] | None:
-    """Name the types of events that a graph reads; None: all."""
-    types = frozenset(selections(graph))
+def types_read(query: Query) -> frozenset[str] | None:
+    """Name the types of events that a query reads; None: all."""
+    types = frozenset(selections_of(query))
     return None if ANY in types else types
 
 
-def columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
+def columns_read(query: Query) -> frozenset[str] | None:
     """Name the attributes of events that a query reads; None: all."""
-    needs = RequiredColumns(prepared.graph, query.functions)
-    return None if needs.all_atoms else frozenset(needs.atoms)
+    needs = read_of(query)
+    return None if needs.all_atoms else needs.atoms | {IS_UPDATE}
 
 
 def _use_rocksdb(frame: DataFrame) -> None:

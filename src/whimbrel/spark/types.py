@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from whimbrel.engine.identity import ATTRIBUTES
+from whimbrel.engine.mobile.deliveries import COLUMNS
 from whimbrel.graph.operators.base import Types
 from whimbrel.model.columns import ARROW_TYPES
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
@@ -39,26 +40,36 @@ def attributes_of(schema: sql.StructType) -> dict[str, Type]:
     return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
-def detection_schema(attributes: Types) -> sql.StructType:
-    """List the columns of a frame of detections."""
-    return from_arrow_schema(arrow_schema(attributes))
+def detection_schema(attributes: Types, focal: Type | None = None) -> sql.StructType:
+    """List the columns of a frame of detections; `focal` is the type of the keys of objects, if it follows any."""
+    return from_arrow_schema(arrow_schema(attributes, focal))
 
 
-def arrow_schema(attributes: Types) -> pa.Schema:
+def arrow_schema(attributes: Types, focal: Type | None = None) -> pa.Schema:
     """Describe the same columns as Arrow has them."""
+    told = [] if focal is None else _delivery_fields(focal)
+    named = _named(attributes, [field.name for field in told])
     fields = [
         pa.field("id", pa.string()),
         pa.field("type", pa.string()),
         pa.field("start", pa.timestamp("us", "UTC")),
         pa.field("end", pa.timestamp("us", "UTC")),
         pa.field("geometry", pa.binary()),
-        *(pa.field(name, ARROW_TYPES[kind or Type.STRING]) for name, kind in _named(attributes).items()),
+        *(pa.field(name, ARROW_TYPES[kind or Type.STRING]) for name, kind in named.items()),
+        *told,
         pa.field("events", pa.list_(pa.string())),
     ]
     return pa.schema(fields)
 
 
-def _named(attributes: Mapping[str, Type | None]) -> dict[str, Type | None]:
+def _delivery_fields(focal: Type) -> list[pa.Field]:
+    """Describe the columns that deliveries have besides those of detections."""
+    others = {"interest": pa.int64(), "live": pa.bool_(), "focal": ARROW_TYPES[focal]}
+    times = dict.fromkeys(("interest_start", "told"), pa.timestamp("us", "UTC"))
+    return [pa.field(name, (others | times).get(name, pa.string())) for name in COLUMNS]
+
+
+def _named(attributes: Mapping[str, Type | None], told: Sequence[str]) -> dict[str, Type | None]:
     """Keep attributes apart from the fixed columns, as the engine does."""
-    fixed = ("id", "type", "start", "end", "geometry", "events")
+    fixed = ("id", "type", "start", "end", "geometry", "events", *told)
     return {(f"{name}_" if name in fixed else name): kind for name, kind in attributes.items()}

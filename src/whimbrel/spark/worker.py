@@ -21,13 +21,18 @@ from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import SLICE, Session
 from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
+from whimbrel.model.schema import Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
+from whimbrel.space.partitioning import Cells
 from whimbrel.spark.lines import Gate
 from whimbrel.spark.rows import OutcomeRows, counts_since
 
 SHARD, PRIMARY = "@shard", "@primary"
 """Columns added where nearby events are partitioned together: the shard that a copy of an event is for, and
 whether it is the primary copy, in the shard that the event itself lies in."""
+
+IS_UPDATE = "@is_update"
+"""The column that marks location updates of objects that a query follows: every shard needs them."""
 
 IS_EVENT = "@is_event"
 """The column that tells events from a row that is there so that a worker starts."""
@@ -50,6 +55,10 @@ class WorkerJob:
     """Whether events say in a column which shard they are for; then there is a session for each."""
     by_space: bool = False
     """Whether some of them are copies from a neighbouring shard."""
+    focal: Type | None = None
+    """The type of the keys of the objects that the query follows; None: it follows none."""
+    cells: Cells | None = None
+    """How places are parted, where each shard tells of the interests around its own."""
     query_of: Callable[[int], Query] | None = None
     """The query that a shard runs, where each runs another."""
     whole: bool = False
@@ -60,12 +69,18 @@ class WorkerJob:
     @property
     def rows(self) -> OutcomeRows:
         """How results are written."""
-        return OutcomeRows(self.attributes, self.whole)
+        return OutcomeRows(self.attributes, self.whole, self.focal)
 
     def session(self, shard: int) -> Session:
         """Open a session for one shard."""
         query = self.query if self.query_of is None else self.query_of(shard)
-        session = Session(query, lateness=None, owned=PRIMARY if self.by_space else None, **self.settings)
+        session = Session(
+            query,
+            lateness=None,
+            owned=PRIMARY if self.by_space else None,
+            places=None if self.cells is None else self.cells.of_shard(shard),
+            **self.settings,
+        )
         session.reads_once = True
         return session
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from whimbrel.engine.mobile.waypoints import Routes, Samples
 from whimbrel.engine.saved_state import Savable
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
+from whimbrel.engine.values import BoolArray, FloatArray
 
 from whimbrel.graph.mobile import (
     CorridorInterest,
@@ -35,15 +37,26 @@ from whimbrel.model.schema import Coordinates, Value
 from whimbrel.model.time import BEGINNING_OF_TIME
 
 
+class OwnedPlaces(Protocol):
+    """The places of a session, where others have the other places."""
+
+    def holds(self, x: FloatArray, y: FloatArray, coordinates: Coordinates | None) -> BoolArray:
+        """Tell which of some places are its own."""
+        ...
+
+
 class FollowedObjects:
     """The objects that a mobile query follows, and their interests.
 
     Everything happens by event time: a step takes it from one watermark to another, however far apart they are.
     """
 
-    def __init__(self, query: MobileQuery, events: SourceEvents, name: str) -> None:
+    def __init__(
+        self, query: MobileQuery, events: SourceEvents, name: str, owned: OwnedPlaces | None = None
+    ) -> None:
         self.query = query
         self.events = events
+        self.owned = owned
         self.keys = FocalKeys(query.focal)
         self.updates = LocationUpdates(query.focal, self.keys, events, name)
         self.timelines = Timelines(query.policy.refresh, query.silent)
@@ -96,7 +109,11 @@ class FollowedObjects:
     # -- a step --------------------------------------------------------------------------------------------
 
     def step(
-        self, watermark: int, coordinates: Coordinates, once: FoundOnce | None, each: Cohorts | SharedRuns | None
+        self,
+        watermark: int,
+        coordinates: Coordinates,
+        once: FoundOnce | None,
+        each: Cohorts | SharedRuns | None,
     ) -> pa.Table | None:
         """Let time pass to a watermark; give what is told."""
         chunks = self.events.stream.store.chunks
@@ -105,9 +122,7 @@ class FollowedObjects:
         self.timelines.reserve(len(self.keys))
         switches, ended = self._switches(updates, watermark, coordinates)
         interests = self._of_step(switches, ended, coordinates)
-        since = np.where(
-            interests.start > self.before, interests.start - interests.lifetime, self.before + 1
-        )
+        since = np.where(interests.start > self.before, interests.start - interests.lifetime, self.before + 1)
         had: list[Told] = []
         if once is not None:
             until = np.minimum(interests.end, watermark + 1)
@@ -123,9 +138,7 @@ class FollowedObjects:
         self.before = watermark
         return self._table(told, of)
 
-    def _switches(
-        self, updates: Updates, watermark: int, coordinates: Coordinates
-    ) -> tuple[Switches, Ended]:
+    def _switches(self, updates: Updates, watermark: int, coordinates: Coordinates) -> tuple[Switches, Ended]:
         for waypoints in (self._routes, self._samples):
             if waypoints is not None:
                 waypoints.take_in(updates)
@@ -136,7 +149,12 @@ class FollowedObjects:
         return self.timelines.settle(updates, found, came_from, watermark)
 
     def _of_step(self, switches: Switches, ended: Ended, coordinates: Coordinates) -> Interests:
-        """Give the interests that a step is about: those that have not ended before, and those that begin."""
+        """Give the interests that a step is about: those that have not ended before, and those that begin.
+
+        Where other sessions have the other places, an interest is that of the one which has its centre.
+        """
+        if self.owned is not None:
+            switches = switches.take(self.owned.holds(*self._centres(switches, coordinates), coordinates))
         begun = Interests(
             obj=switches.obj,
             number=switches.number,
@@ -156,12 +174,15 @@ class FollowedObjects:
             assert isinstance(self.query.interest, FunctionInterest)
             shapes = self._samples.shapes(self.query.interest, switches.obj, switches.time, coordinates)
             return areas_of_shapes(shapes, coordinates)
-        x, y = switches.x, switches.y
-        if self.query.policy.grid_m is not None:
-            x, y = snapped(x, y, self.query.policy.grid_m, coordinates)
+        x, y = self._centres(switches, coordinates)
         places = ObjectPlaces(x, y, switches.from_x, switches.from_y, self.keys.radii(switches.obj))
         routes = None if self._routes is None else self._routes.at(switches.row)
         return areas_at(self.query.interest, places, coordinates, routes=routes)
+
+    def _centres(self, switches: Switches, coordinates: Coordinates) -> tuple[FloatArray, FloatArray]:
+        if self.query.policy.grid_m is None:
+            return switches.x, switches.y
+        return snapped(switches.x, switches.y, self.query.policy.grid_m, coordinates)
 
     def _table(self, told: list[Told], of: Interests) -> pa.Table | None:
         """Write what is told as one table."""
@@ -205,10 +226,12 @@ class FollowedObjects:
 
 def _with_ends(interests: Interests, ended: Ended) -> Interests:
     """Say of interests of earlier steps when they end, as far as that is known now."""
-    if not len(ended.obj):
+    if not len(ended.obj) or not len(interests):
         return interests
     order = np.argsort(interests.obj, kind="stable")
-    at = order[np.searchsorted(interests.obj[order], ended.obj)]
+    place = np.minimum(np.searchsorted(interests.obj[order], ended.obj), len(order) - 1)
+    known = interests.obj[order[place]] == ended.obj  # others are told of elsewhere
+    at = order[place[known]]
     end = interests.end.copy()
-    end[at] = np.minimum(end[at], ended.end)
+    end[at] = np.minimum(end[at], ended.end[known])
     return replace(interests, end=end)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from whimbrel.engine.mobile.cohorts import Cohorts
-from whimbrel.engine.mobile.followed import FollowedObjects
+from whimbrel.engine.mobile.followed import FollowedObjects, OwnedPlaces
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.history import EventHistory, GivenHistory, History, TimePointHistory
 from whimbrel.engine.mobile.member_operators import known_of
@@ -35,15 +35,18 @@ from whimbrel.model.time import END_OF_TIME, TIME_POINT
 class MobileRun(Pipeline):
     """The mobile queries of a query at run time.
 
-    It has no outputs of its own: what it tells, it writes as tables of deliveries.
+    It has no outputs of its own: what it tells, it writes as tables of deliveries. Where other sessions have
+    other places, only interests around `owned` ones are told of.
     """
 
-    def __init__(self, query: Query, events: SourceEvents, name: str) -> None:
+    def __init__(
+        self, query: Query, events: SourceEvents, name: str, owned: OwnedPlaces | None = None
+    ) -> None:
         self.query, self.name, self.observer = query, name, None
         self.graph = query.graph
         self.atoms = events
         self.context = ExecutionContext(events.stream, query.functions, query.graph.coordinates)
-        self.following = [Following(each, events, name) for each in query.mobile]
+        self.following = [Following(each, events, name, owned) for each in query.mobile]
         self.required = all_read(each.required for each in self.following)  # type: ignore[assignment]
         self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
         self.selections, self.streams, self.runtimes, self.outputs = [], {}, {}, []
@@ -127,13 +130,15 @@ def _fingerprint(query: Query) -> str:
 class Following:
     """One mobile query: what is found once, what is found for each interest, and who is told."""
 
-    def __init__(self, query: MobileQuery, events: SourceEvents, name: str) -> None:
+    def __init__(
+        self, query: MobileQuery, events: SourceEvents, name: str, owned: OwnedPlaces | None = None
+    ) -> None:
         self.query = query
         self.events = events
         self.name = name
         self.parts = parts(query, query.detect.rewritten)
         self.back = additional_time(query.detect.graph)
-        self.objects = FollowedObjects(query, events, name)
+        self.objects = FollowedObjects(query, events, name, owned)
         self.once = OncePipeline(query.detect, self.parts, events, name) if self.parts.once.outputs else None
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
         self._model = self._member_pipeline() if self.parts.each.outputs else None
@@ -235,9 +240,7 @@ class Following:
         return pipeline
 
     def _histories(self, model: MemberPipeline, coordinates: Coordinates) -> list[History]:
-        events = [
-            self._history_of(selector[0], stream, coordinates) for selector, stream in model.selectors
-        ]
+        events = [self._history_of(selector[0], stream, coordinates) for selector, stream in model.selectors]
         given = [
             GivenHistory(
                 stream, self.events, self._back_of(stream.name), coordinates, self._excluded, self._known_once
