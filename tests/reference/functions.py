@@ -257,8 +257,10 @@ def _relate_to_circle(
         case "intersects":
             return nearest <= circle.radius  # type: ignore[operator]
         case "within_region":
-            away = great_circle if coordinates is Coordinates.LONLAT else _in_the_plane
-            points = [(circle.centre.x, circle.centre.y, *point) for point in _many_points(one)]
+            away, whole = _in_the_plane, one
+            if coordinates is Coordinates.LONLAT:
+                away, whole = great_circle, _in_one_piece(one)
+            points = [(circle.centre.x, circle.centre.y, *point) for point in _many_points(whole)]
             return max(away(*pair) for pair in points) <= circle.radius
     raise ValueError(f"{name!r} is no function of a place and a circle")
 

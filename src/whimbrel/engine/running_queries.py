@@ -122,7 +122,8 @@ class RunningQueries:
         self.reach = max((query.reach for query in queries), default=0)
         self.mentioned = frozenset().union(*(columns.atoms for columns in required))
         operators = (operator for query in queries for operator in query.query.graph.operators)
-        self.breaks_ties = not all(operator.ignores_ties for operator in operators)
+        follows = any(query.query.mobile for query in queries)  # of updates of one time, the last one counts
+        self.breaks_ties = follows or not all(operator.ignores_ties for operator in operators)
         own = {CONTENT, ARRIVAL} if self._owned is None else {CONTENT, ARRIVAL, self._owned.name}
         self.columns = None if any(columns.all_atoms for columns in required) else own | self.mentioned
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from whimbrel.engine.mobile.areas import AreaSet
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
 from whimbrel.engine.mobile.deliveries import Told
 from whimbrel.engine.mobile.interests import Interests
@@ -63,12 +64,12 @@ class SharedRuns:
 
     def _linked(self, of: Interests) -> Int64Array:
         """Give the chain of each interest; one that follows none begins one."""
-        chain, areas = of.member.copy(), of.areas.keys()
+        chain, areas = of.member.copy(), _keys(of.areas)
         ends: dict[int, int] = {}
         latest: dict[bytes, int] = {}
         if self.chains is not None:
             ends = dict(zip(self.chains.obj.tolist(), self.chains.end.tolist(), strict=True))
-            latest = dict(zip(self.chains.areas.keys(), self.chains.obj.tolist(), strict=True))
+            latest = dict(zip(_keys(self.chains.areas), self.chains.obj.tolist(), strict=True))
         last = dict(ends)
         for place in np.flatnonzero(chain != NOBODY).tolist():
             last[int(chain[place])] = max(last[int(chain[place])], int(of.end[place]))
@@ -127,6 +128,15 @@ class SharedRuns:
         self.cohorts.load(blocks, f"{name}/cohorts")
         self.chains = Interests.load(blocks, f"{name}/chains") if about["chains"] else None
         self.found = [Told.load(blocks, f"{name}/found/{number}") for number in range(about["found"])]
+
+
+def _keys(areas: AreaSet) -> list[bytes]:
+    """Give each area a key that no other area has."""
+    keys = [kind.tobytes() + row.tobytes() for kind, row in zip(areas.kind, areas.numbers, strict=True)]
+    for place in np.flatnonzero(areas.rings >= 0).tolist():
+        first = int(areas.rings[place])
+        keys[place] += areas.corners[first : first + 1 + 2 * int(areas.corners[first])].tobytes()
+    return keys
 
 
 def _told(lot: Told, of: Interests, chain: Int64Array, since: Int64Array, until: Int64Array) -> Told:

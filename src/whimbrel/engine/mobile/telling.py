@@ -194,6 +194,7 @@ class TellChanges:
         place[rows] = np.arange(len(rows))
         self.of = interests.take(rows)
         if shown is None:
+            self.shown = None
             return
         left = shown.take(np.flatnonzero(stays[shown.interest]))
         self.shown = Told(left.table, left.key, place[left.interest], left.known, left.change, left.time)
@@ -255,7 +256,8 @@ def _moved(had: list[Told], places: Int64Array) -> list[Told]:
 
 
 def _joined(told: list[Told]) -> Told | None:
-    """Put several one after the other."""
+    """Put several one after the other; None if there is nothing in them."""
+    told = [each for each in told if len(each)]
     if not told:
         return None
     arrays = {

@@ -47,7 +47,12 @@ def bounds(kind, number, shapes, lonlat):
 @kernel
 def relation(kind, number, shapes, rings, corners, lonlat, x0, y0, size):
     """Tell what the square cell with a corner and a size is to a shape."""
-    x1, y1 = x0 + size, y0 + size
+    return relation_to_box(kind, number, shapes, rings, corners, lonlat, x0, y0, x0 + size, y0 + size)
+
+
+@kernel
+def relation_to_box(kind, number, shapes, rings, corners, lonlat, x0, y0, x1, y1):
+    """Tell what a box is to a shape; of what is in doubt, that it touches."""
     if kind == CIRCLE:
         if lonlat:
             return _circle_on_sphere(shapes[number, 0], shapes[number, 1], shapes[number, 3], x0, y0, x1, y1)

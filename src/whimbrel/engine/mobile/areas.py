@@ -1,0 +1,508 @@
+"""Areas: where interests are, as arrays, and what lies in them.
+
+An area is a circle, a box, a polygon, or nowhere. Circles are round on the globe; the sides of all others are
+straight in the coordinates given, and what crosses the antimeridian is laid out beyond 180 degrees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whimbrel.engine.kernels import areas as k
+from whimbrel.engine.kernels import shapes
+from whimbrel.engine.row_store import offsets_of, ranges
+from whimbrel.engine.shapes import NO_SHAPE, lay_out
+from whimbrel.engine.snapshot import Blocks
+from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
+from whimbrel.errors import DataError, QueryError
+from whimbrel.graph.mobile import (
+    BoxInterest,
+    CircleInterest,
+    CorridorInterest,
+    Interest,
+    OutlineInterest,
+    SectorInterest,
+)
+from whimbrel.model.antimeridian import unwrapped
+from whimbrel.model.schema import Coordinates
+from whimbrel.space.geometry import EARTH_RADIUS_M, as_circle, circle_box, invalid_reason, wkt_column
+from whimbrel.space.kernels.exact import BOX, CIRCLE, POLYGON
+
+if TYPE_CHECKING:
+    import shapely
+
+NOWHERE = k.NOWHERE
+NO_RINGS = -1
+
+DEGREES_OF_ARC = 5.0
+"""How far apart the corners of a sector's arc are, at most."""
+QUARTER = 8
+"""So many corners stand for a quarter of a circle, where a polygon has to."""
+_DECIMALS = {Coordinates.PLANE: 6, Coordinates.LONLAT: 10}
+"""Of the corners of polygons that are shown for circles: thousandths of a millimetre, hundredths of one."""
+_WHOLE_GLOBE = (-180.0, -90.0, 180.0, 90.0)
+
+
+@dataclass(frozen=True, slots=True)
+class AreaSet:
+    """Some areas, numbered from 0."""
+
+    coordinates: Coordinates
+    kind: npt.NDArray[np.int8]
+    """`CIRCLE`, `BOX`, `POLYGON` or `NOWHERE`."""
+    numbers: FloatArray
+    """A row each: x, y, radius and limit of a circle, else the bounding box."""
+    rings: Int64Array
+    """Where the rings of a polygon begin in `corners`; `NO_RINGS` for all others."""
+    corners: FloatArray
+    """Number of corners of a polygon, then x and y of each; rings are closed, and NaN parts them."""
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @property
+    def is_lonlat(self) -> bool:
+        """Whether coordinates are longitude and latitude."""
+        return self.coordinates is Coordinates.LONLAT
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What kernels read of areas."""
+        return self.kind, self.numbers, self.rings, self.corners
+
+    def take(self, rows: Int64Array) -> AreaSet:
+        """Give some of them."""
+        rings = self.rings[rows]
+        new, corners = np.full(len(rings), NO_RINGS, np.int64), self.corners[:0]
+        has_rings = np.flatnonzero(rings != NO_RINGS)
+        if len(has_rings):
+            first = rings[has_rings]
+            sizes = 1 + 2 * self.corners[first].astype(np.int64)
+            corners = self.corners[ranges(first, sizes)]
+            new[has_rings] = offsets_of(sizes)[:-1]
+        return AreaSet(self.coordinates, self.kind[rows], self.numbers[rows], new, corners)
+
+    @staticmethod
+    def concat(parts: Sequence[AreaSet]) -> AreaSet:
+        """Put several lots one after the other."""
+        begins = offsets_of(np.array([len(part.corners) for part in parts]))
+        rings = [
+            np.where(part.rings == NO_RINGS, NO_RINGS, part.rings + begin)
+            for part, begin in zip(parts, begins, strict=False)
+        ]
+        return AreaSet(
+            parts[0].coordinates,
+            np.concatenate([part.kind for part in parts]),
+            np.concatenate([part.numbers for part in parts]),
+            np.concatenate(rings),
+            np.concatenate([part.corners for part in parts]),
+        )
+
+    def save(self, blocks: Blocks, name: str) -> None:
+        """Write them."""
+        blocks.put_json(f"{name}/coordinates", self.coordinates.value)
+        blocks.put_arrays(name, {each: getattr(self, each) for each in _ARRAYS})
+
+    @classmethod
+    def load(cls, blocks: Blocks, name: str) -> AreaSet:
+        """Read what `save` wrote."""
+        return cls(Coordinates(blocks.json(f"{name}/coordinates")), **blocks.arrays(name))
+
+    def bounds(self) -> FloatArray:
+        """Give their bounding boxes, a row each; NaN for what is nowhere.
+
+        Longitudes may lie beyond 180 degrees.
+        """
+        found = self.numbers.copy()
+        found[self.kind == NOWHERE] = np.nan
+        for row in np.flatnonzero(self.kind == CIRCLE):
+            x, y, radius_m, _ = self.numbers[row].tolist()
+            found[row] = circle_box(("circle", x, y, radius_m), self.coordinates)
+        return found
+
+    def shapes(self) -> npt.NDArray[np.object_]:
+        """Give those that are boxes or polygons as Shapely polygons, as they are laid out; else None."""
+        import shapely
+
+        found = np.full(len(self), None, dtype=object)
+        boxes = np.flatnonzero(self.kind == BOX)
+        found[boxes] = shapely.box(*self.numbers[boxes].T)
+        for row in np.flatnonzero(self.kind == POLYGON):
+            found[row] = self._polygon(int(self.rings[row]))
+        return found
+
+    def _polygon(self, first: int) -> shapely.Geometry:
+        import shapely
+
+        corners = self.corners[first + 1 : first + 1 + 2 * int(self.corners[first])].reshape(-1, 2)
+        gaps = np.flatnonzero(np.isnan(corners[:, 0]))
+        if not len(gaps):
+            return shapely.polygons(corners)
+        rings = [ring[~np.isnan(ring[:, 0])] for ring in np.split(corners, gaps)]
+        # Which ring is a hole of which other one shows by what lies where.
+        return shapely.build_area(shapely.multilinestrings([shapely.linestrings(ring) for ring in rings]))
+
+    def texts(self) -> pa.Array:
+        """Write them as WKT, as deliveries show them; null for what is nowhere.
+
+        Circles are shown as polygons. What crosses the antimeridian has corners on both sides of it.
+        """
+        import shapely
+
+        shown = self.shapes()
+        circles = np.flatnonzero(self.kind == CIRCLE)
+        if len(circles):
+            shown[circles] = self._as_polygons(circles)
+        if self.is_lonlat:
+            beyond = np.flatnonzero((np.abs(shapely.bounds(shown)[:, [0, 2]]) > 180.0).any(axis=1))
+            if len(beyond):
+                shown[beyond] = shapely.transform(shown[beyond], _within_180)
+        return pa.array(wkt_column(shapely.to_wkb(shown)), pa.string())
+
+    def _as_polygons(self, circles: Int64Array) -> npt.NDArray[np.object_]:
+        import shapely
+
+        x, y, radius_m, _ = self.numbers[circles].T[:, :, None]
+        turns = np.arange(4 * QUARTER) * (np.pi / 2 / QUARTER)
+        if not self.is_lonlat:
+            corners = np.stack([x + radius_m * np.cos(turns), y + radius_m * np.sin(turns)], axis=2)
+            return np.asarray(shapely.polygons(corners.round(_DECIMALS[self.coordinates])), dtype=object)
+        away, lat = np.minimum(radius_m / EARTH_RADIUS_M, np.pi), np.radians(y)
+        up = np.sin(lat) * np.cos(away) + np.cos(lat) * np.sin(away) * np.sin(turns)
+        across = np.degrees(
+            np.arctan2(np.cos(turns) * np.sin(away) * np.cos(lat), np.cos(away) - np.sin(lat) * up)
+        )
+        corners = np.stack([x + across, np.degrees(np.arcsin(np.clip(up, -1, 1)))], axis=2)
+        corners = corners.round(_DECIMALS[self.coordinates])
+        found = np.asarray(shapely.polygons(corners), dtype=object)
+        north = (lat + away >= np.pi / 2)[:, 0]
+        south = (lat - away <= -np.pi / 2)[:, 0]
+        for row in np.flatnonzero(north | south):
+            found[row] = _around_a_pole(corners[row], bool(north[row]), bool(south[row]))
+        return found
+
+
+_ARRAYS = ("kind", "numbers", "rings", "corners")
+
+
+def _within_180(points: FloatArray) -> FloatArray:
+    x = points[:, 0]
+    return np.column_stack([np.where(np.abs(x) > 180.0, (x + 180.0) % 360.0 - 180.0, x), points[:, 1]])
+
+
+def _around_a_pole(corners: FloatArray, north: bool, south: bool) -> shapely.Geometry:
+    """Draw what holds a pole: the border from west to east, closed along the pole."""
+    import shapely
+
+    if north and south:
+        return shapely.box(*_WHOLE_GLOBE)
+    border = _within_180(corners)
+    border = border[np.argsort(border[:, 0], kind="stable")]
+    lat, pole = (border[0, 1] + border[-1, 1]) / 2, 90.0 if north else -90.0
+    ends = [(180.0, lat), (180.0, pole), (-180.0, pole), (-180.0, lat)]
+    return shapely.polygons(np.concatenate([border, ends]))
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPlaces:
+    """Where focal objects are when interests begin."""
+
+    x: FloatArray
+    y: FloatArray
+    from_x: FloatArray
+    from_y: FloatArray
+    """Where each was before, in another place; NaN if it has not moved."""
+    radius_m: FloatArray
+    """The radius that an object has of its own, of circles; NaN: that of the query."""
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, rows: Int64Array) -> ObjectPlaces:
+        """Give some of them."""
+        return ObjectPlaces(
+            self.x[rows], self.y[rows], self.from_x[rows], self.from_y[rows], self.radius_m[rows]
+        )
+
+
+def areas_at(
+    interest: Interest,
+    places: ObjectPlaces,
+    coordinates: Coordinates,
+    *,
+    routes: Sequence[str | None] | npt.NDArray[np.object_] | None = None,
+) -> AreaSet:
+    """Give the areas of an interest at some places.
+
+    Parameters
+    ----------
+    routes
+        For corridors: the last route that each object has said, as WKT, or None. Without one, with one that
+        cannot be read or has less than two points, an interest is nowhere.
+
+    Raises
+    ------
+    QueryError
+        For an interest that a function makes: `areas_of_shapes` takes what it gave.
+    """
+    match interest:
+        case CircleInterest(radius_m):
+            own = np.where(np.isnan(places.radius_m), radius_m, places.radius_m)
+            return circles(places.x, places.y, own, coordinates)
+        case BoxInterest(width_m, height_m):
+            x, y = width_m / 2, height_m / 2
+            laid_out = _outlines(places, ((-x, -y), (x, -y), (x, y), (-x, y)), coordinates)
+            kind, rings = np.full_like(laid_out.kind, BOX), np.full_like(laid_out.rings, NO_RINGS)
+            return AreaSet(coordinates, kind, laid_out.numbers, rings, laid_out.corners[:0])
+        case OutlineInterest(corners):
+            return _outlines(places, corners, coordinates)
+        case SectorInterest(distance_m, degrees):
+            return _sectors(places, distance_m, degrees, coordinates)
+        case CorridorInterest(_, distance_m):
+            return _corridors(places, distance_m, coordinates, [] if routes is None else routes)
+    raise QueryError(
+        f"the interest {interest.name!r} is made by a function", hint="call areas_of_shapes with its results"
+    )
+
+
+def circles(x: FloatArray, y: FloatArray, radius_m: FloatArray, coordinates: Coordinates) -> AreaSet:
+    """Give circles as areas."""
+    if coordinates is Coordinates.LONLAT:
+        limit = np.sin(np.minimum(radius_m / (2 * EARTH_RADIUS_M), np.pi / 2)) ** 2
+    else:
+        limit = radius_m * radius_m
+    numbers = np.stack([x, y, radius_m, limit], axis=1).astype(np.float64)
+    kind = np.full(len(x), CIRCLE, np.int8)
+    return AreaSet(coordinates, kind, numbers, np.full(len(x), NO_RINGS, np.int64), np.zeros(0))
+
+
+def nowhere(size: int, coordinates: Coordinates) -> AreaSet:
+    """Give areas that hold nothing."""
+    kind = np.full(size, NOWHERE, np.int8)
+    return AreaSet(
+        coordinates, kind, np.full((size, 4), np.nan), np.full(size, NO_RINGS, np.int64), np.zeros(0)
+    )
+
+
+def _outlines(
+    places: ObjectPlaces, outline: Sequence[tuple[float, float]], coordinates: Coordinates
+) -> AreaSet:
+    corners = np.array(outline, np.float64)
+    if (corners[0] == corners[-1]).all():
+        corners = corners[:-1]
+    counts = np.full(len(places), len(corners))
+    east, north = (np.tile(axis, len(places)) for axis in corners.T)
+    return _around(places, counts, east, north, coordinates)
+
+
+def _sectors(places: ObjectPlaces, distance_m: float, degrees: float, coordinates: Coordinates) -> AreaSet:
+    reach = np.full(len(places), distance_m, np.float64)
+    whole = circles(places.x, places.y, reach, coordinates)
+    moved = np.flatnonzero(~(np.isnan(places.from_x) | np.isnan(places.from_y)))
+    if degrees >= 360.0 or not len(moved):
+        return whole
+    some = places.take(moved)
+    heading = _metres(some.from_x, some.from_y, np.arange(len(some)), some.x, some.y, coordinates)
+    steps = math.ceil(degrees / DEGREES_OF_ARC)
+    east, north = np.empty(len(some) * (steps + 2)), np.empty(len(some) * (steps + 2))
+    k.sectors(*heading, reach[moved], math.radians(degrees), steps, east, north)
+    laid_out = _around(some, np.full(len(some), steps + 2), east, north, coordinates)
+    return _replaced(whole, moved, laid_out)
+
+
+def _corridors(
+    places: ObjectPlaces,
+    distance_m: float,
+    coordinates: Coordinates,
+    routes: Sequence[str | None] | np.ndarray,
+) -> AreaSet:
+    import shapely
+
+    found = nowhere(len(places), coordinates)
+    texts = np.array([text if isinstance(text, str) else None for text in routes], dtype=object)
+    lines = np.asarray(shapely.from_wkt(texts, on_invalid="ignore"), dtype=object)
+    known = np.flatnonzero(shapely.get_num_coordinates(lines) >= 2)
+    if not len(known):
+        return found
+    points, owner = shapely.get_coordinates(lines[known], return_index=True)
+    some = places.take(known)
+    flat = np.stack(_metres(some.x, some.y, owner, points[:, 0], points[:, 1], coordinates), axis=1)
+    widened = shapely.buffer(shapely.linestrings(flat, indices=owner), distance_m, quad_segs=QUARTER)
+    border, owner = shapely.get_coordinates(shapely.get_exterior_ring(widened), return_index=True)
+    is_last = np.ones(len(owner), np.bool_)
+    is_last[:-1] = owner[1:] != owner[:-1]
+    corners = border[~is_last]  # that is the first one again
+    counts = np.bincount(owner, minlength=len(some)) - 1
+    return _replaced(found, known, _around(some, counts, corners[:, 0], corners[:, 1], coordinates))
+
+
+def _metres(
+    x: FloatArray,
+    y: FloatArray,
+    owner: Int64Array,
+    to_x: FloatArray,
+    to_y: FloatArray,
+    coordinates: Coordinates,
+) -> tuple[FloatArray, FloatArray]:
+    """Tell how far east and north of places points lie."""
+    east, north = np.empty(len(to_x)), np.empty(len(to_x))
+    k.metres_from(
+        plain(x), plain(y), coordinates is Coordinates.LONLAT, plain(owner, np.int64),
+        plain(to_x), plain(to_y), east, north,
+    )  # fmt: skip
+    return east, north
+
+
+def _around(
+    places: ObjectPlaces, counts: Int64Array, east: FloatArray, north: FloatArray, coordinates: Coordinates
+) -> AreaSet:
+    """Lay out polygons whose corners lie so many metres east and north of places."""
+    sizes = offsets_of(2 * counts + 3)
+    corners, numbers = np.empty(int(sizes[-1])), np.empty((len(places), 4))
+    k.lay_around(
+        plain(places.x), plain(places.y), coordinates is Coordinates.LONLAT, offsets_of(counts),
+        plain(east), plain(north), sizes[:-1], numbers, corners,
+    )  # fmt: skip
+    return AreaSet(coordinates, np.full(len(places), POLYGON, np.int8), numbers, sizes[:-1], corners)
+
+
+def _replaced(areas: AreaSet, rows: Int64Array, others: AreaSet) -> AreaSet:
+    """Put others in the place of some areas."""
+    if len(rows) == len(areas):
+        return others
+    order = np.arange(len(areas))
+    order[rows] = len(areas) + np.arange(len(rows))
+    return AreaSet.concat([areas, others]).take(order)
+
+
+def areas_of_shapes(shapes: Sequence[Any], coordinates: Coordinates) -> AreaSet:
+    """Give shapes from outside as areas: polygons as Shapely or WKT, circles as text, or None: nowhere.
+
+    Raises
+    ------
+    QueryError
+        With the first one that is something else.
+    """
+    parts = [_area_of(shape, coordinates) for shape in shapes]
+    return AreaSet.concat([nowhere(0, coordinates), *parts])
+
+
+def _area_of(shape: Any, coordinates: Coordinates) -> AreaSet:
+    import shapely
+
+    if shape is None:
+        return nowhere(1, coordinates)
+    circle = as_circle(shape) if isinstance(shape, str) else None
+    if circle is not None:
+        return circles(*(np.array([number]) for number in circle[1:]), coordinates)
+    polygon = _checked(shape)
+    if polygon.is_empty:
+        return nowhere(1, coordinates)
+    if coordinates is Coordinates.LONLAT:
+        polygon = unwrapped(polygon)
+    rings = [shapely.get_coordinates(ring) for ring in shapely.get_rings(shapely.get_parts(polygon))]
+    corners = rings[0]
+    for ring in rings[1:]:
+        corners = np.concatenate([corners, np.full((1, 2), np.nan), ring])
+    return AreaSet(
+        coordinates,
+        np.full(1, POLYGON, np.int8),
+        np.array([polygon.bounds], np.float64),
+        np.zeros(1, np.int64),
+        np.concatenate([[len(corners)], corners.ravel()]),
+    )
+
+
+def _checked(shape: Any) -> shapely.Geometry:
+    """Read a polygon that a function gave."""
+    import shapely
+
+    from whimbrel.space.geometry import parse
+
+    hint = "give a Shapely polygon, its WKT, or None for no interest"
+    if isinstance(shape, str | bytes):
+        try:
+            shape = parse(shape)
+        except DataError as error:
+            raise QueryError(f"the area of an interest cannot be read: {error}", hint=hint) from error
+    if not isinstance(shape, shapely.Geometry) or shape.geom_type not in ("Polygon", "MultiPolygon"):
+        kind = shape.geom_type if isinstance(shape, shapely.Geometry) else type(shape).__name__
+        raise QueryError(f"the area of an interest is a polygon, not a {kind}", hint=hint)
+    shape = shapely.force_2d(shape)
+    for part in shapely.get_parts(shape):
+        reason = invalid_reason(part)
+        if reason is not None and not part.is_empty:
+            raise QueryError(f"the area of an interest cannot be used: {reason}", hint=hint)
+    return shape
+
+
+def plain(array: np.ndarray, dtype: npt.DTypeLike = np.float64) -> np.ndarray:
+    """Give an array in the one form for which kernels are compiled."""
+    return np.require(array, dtype, ["C", "W"])
+
+
+def holds(areas: AreaSet, which: Int64Array, x: FloatArray, y: FloatArray) -> BoolArray:
+    """Tell for pairs of an area and a point whether it lies in it, borders included; NaN lies nowhere."""
+    inside = np.zeros(len(which), np.bool_)
+    if len(which):
+        k.points_in_areas(*areas.arrays, areas.is_lonlat, plain(which, np.int64), plain(x), plain(y), inside)
+    return inside
+
+
+def covers(areas: AreaSet, which: Int64Array, data: FloatArray, places: Int64Array) -> BoolArray:
+    """Tell for pairs of an area and a shape whether all of the shape belongs to the area.
+
+    Parameters
+    ----------
+    data, places
+        Shapes as `whimbrel.engine.shapes` lays them out, and where that of each pair is.
+    """
+    import shapely
+
+    answers = np.zeros(len(which), np.bool_)
+    kinds = areas.kind[which]
+    used, of = np.unique(which[kinds > CIRCLE], return_inverse=True)
+    laid_out = lay_out(shapely.to_wkb(areas.take(used).shapes()), areas.is_lonlat)
+    begins = len(data) + offsets_of(np.array([len(piece) for piece in laid_out], np.int64))
+    everything = np.concatenate([data, *laid_out])
+    in_polygons = np.flatnonzero(kinds > CIRCLE)
+    inside = _related(shapes.INSIDE, areas, everything, places[in_polygons], begins[of])
+    answers[in_polygons] = inside == 1.0
+    round_ones = np.flatnonzero(kinds == CIRCLE)
+    x, y, radius_m, _ = areas.numbers[which[round_ones]].T
+    points = np.full(len(round_ones), NO_SHAPE, np.int64)
+    farthest = _related(shapes.FARTHEST, areas, everything, places[round_ones], points, x, y)
+    answers[round_ones] = farthest <= radius_m
+    return answers
+
+
+def _related(
+    asked: int,
+    areas: AreaSet,
+    data: FloatArray,
+    one: Int64Array,
+    two: Int64Array,
+    x: FloatArray | None = None,
+    y: FloatArray | None = None,
+) -> FloatArray:
+    answers, zeros = np.zeros(len(one)), np.zeros(len(one))
+    if len(one):
+        x, y = (zeros if axis is None else plain(axis) for axis in (x, y))
+        shapes.related_rows(asked, areas.is_lonlat, data, one, zeros, zeros, two, x, y, answers)
+    return answers
+
+
+def snapped(
+    x: FloatArray, y: FloatArray, grid_m: float, coordinates: Coordinates
+) -> tuple[FloatArray, FloatArray]:
+    """Give the nearest points of a grid; of two equally near ones, that to the north or east."""
+    new_x, new_y = np.empty(len(x)), np.empty(len(x))
+    k.snap(plain(x), plain(y), float(grid_m), coordinates is Coordinates.LONLAT, new_x, new_y)
+    return new_x, new_y
