@@ -81,7 +81,7 @@ def test_shards_tell_together_what_one_session_tells(data, query, events, shards
     events = sorted(events, key=lambda each: each.end)
     alone = Session(query, lateness=None, coordinates="plane")
     expected = [*told(alone.push(shifted(events))), *told(alone.close())]
-    parts = [Shard(query, PlacesOfShard(plan.reach_m, shards, shard)) for shard in range(shards)]
+    parts = [Shard(query, Cells(plan.reach_m, shards).of_shard(shard)) for shard in range(shards)]
     found, batches = [], [batch for batch in data.draw(cuts(events)) if batch]
     for number, batch in enumerate(batches):
         rest = [each.end for after in batches[number + 1 :] for each in after]

@@ -61,9 +61,7 @@ class Cohorts:
         """When something happens even if no event comes."""
         return min((each.pipeline.due for each in self.running.values()), default=END_OF_TIME)
 
-    def step(
-        self, of: Interests, since: Int64Array, before: int, watermark: int
-    ) -> tuple[Int64Array, list[Told]]:
+    def step(self, of: Interests, since: Int64Array, before: int, watermark: int) -> tuple[Int64Array, list[Told]]:
         """Let time pass from one watermark to another for some interests; give their members and what is new.
 
         Those that are nobody's yet begin. Told is what is known from `since` on and before they end.
@@ -75,9 +73,7 @@ class Cohorts:
         older = np.flatnonzero(member != NOBODY)
         if self.bounded and self.shares and len(older) and len(self.running) > MANY:
             member[older] = self._begin(of.take(older), np.full(len(older), before + 1), watermark)
-            self.running = {
-                number: self.running[number] for number in np.unique(member[older] >> BITS).tolist()
-            }
+            self.running = {number: self.running[number] for number in np.unique(member[older] >> BITS).tolist()}
         elif len(older):
             self._go_on(of.take(older), before, watermark)
         if len(fresh):
@@ -204,4 +200,5 @@ def _told(
         return None
     rows, at, known = rows[counts], at[counts], known[counts]
     table = apart_from_deliveries(report(stream, rows, pipeline.context))
-    return Told.added(table, detection_keys(pipeline.context, stream, rows), at, known, of)
+    keys = detection_keys(pipeline.context, stream, rows)
+    return Told.added(table, np.arange(len(rows)), keys, at, known, of)

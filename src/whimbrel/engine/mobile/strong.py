@@ -107,9 +107,7 @@ class SharedRuns:
     def forget_before(self, time: int) -> None:
         """Let go of what no interest can look back at."""
         self.cohorts.forget_before(time)
-        self.found = [
-            kept for each in self.found if len(kept := each.take(np.flatnonzero(each.known >= time)))
-        ]
+        self.found = [kept for each in self.found if len(kept := each.take(np.flatnonzero(each.known >= time)))]
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the chains, their runs, and what was found lately."""
@@ -148,4 +146,4 @@ def _told(lot: Told, of: Interests, chain: Int64Array, since: Int64Array, until:
     at = order[ranges(low, high - low)]
     counts = (lot.known[rows] >= since[at]) & (lot.known[rows] < until[at])
     some = lot.take(rows[counts])
-    return Told.added(some.table, some.key, at[counts], some.known, of)
+    return Told.added(some.table, some.row, some.key, at[counts], some.known, of)
