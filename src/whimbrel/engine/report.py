@@ -27,9 +27,6 @@ COORDINATES_KEY = b"whimbrel.coordinates"
 ATTRIBUTES_KEY = b"whimbrel.attributes"
 DELIVERIES_KEY = b"whimbrel.deliveries"
 """Tables of deliveries of mobile queries have this: they have an order of their own."""
-KNOWN = "@known"
-"""The column of deliveries that says by which watermark each detection is known, until they are in order."""
-
 
 _EMPTY = pa.schema(
     [("id", pa.string()), ("type", pa.string()), ("start", UTC), ("end", UTC), ("geometry", pa.binary()),
@@ -134,20 +131,22 @@ def together(
         return no_detections(coordinates)
     if len(tables) == 1 and attributes is None and COORDINATES_KEY in (tables[0].schema.metadata or {}):
         return tables[0]  # it was put together before
+    told = [table for table in tables if DELIVERIES_KEY in (table.schema.metadata or {})]
+    if told and len(told) < len(tables):
+        plain = [table for table in tables if DELIVERIES_KEY not in (table.schema.metadata or {})]
+        tables = [together(plain, coordinates), *told]
     owned = _owned(tables, attributes or {})
     joined = pa.concat_tables(tables, promote_options="permissive")
     known = _attributes(joined)
     names = [name for names in owned.values() for name in names if name in known]
     joined = joined.select([*FIXED, *dict.fromkeys([*names, *known]), "events"])
-    told = [DELIVERIES_KEY in (table.schema.metadata or {}) for table in tables]
-    if not _follow_each_other(tables, "told" if all(told) else "end"):
-        order = _order_told(joined) if any(told) else _order(joined)
+    if told:
+        metadata = {**_metadata(owned, coordinates), DELIVERIES_KEY: b"1"}
+        return _as_told(joined, tables).replace_schema_metadata(metadata)
+    if not _follow_each_other(tables, "end"):
+        order = _order(joined)
         joined = joined if order is None else joined.take(pa.array(order))
-    metadata = _metadata(owned, coordinates)
-    if any(told):
-        metadata |= {DELIVERIES_KEY: b"1"}
-        joined = joined.drop_columns([KNOWN]) if KNOWN in joined.column_names else joined
-    return joined.replace_schema_metadata(metadata)
+    return joined.replace_schema_metadata(_metadata(owned, coordinates))
 
 
 def _follow_each_other(tables: Sequence[pa.Table], by: str) -> bool:
@@ -156,6 +155,15 @@ def _follow_each_other(tables: Sequence[pa.Table], by: str) -> bool:
         return False
     times = [table.column(by) for table in tables]
     return all(one[-1].value < other[0].value for one, other in pairwise(times))
+
+
+def _as_told(joined: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
+    """Put deliveries in order, and plain detections among them by their ends; each table is in order."""
+    if len(tables) == 1:
+        return joined
+    told = pc.coalesce(joined.column("told"), joined.column("end"))
+    order = np.lexsort((_ranks(joined.column("query")), _numbers(told)))
+    return joined if bool((order == np.arange(len(order))).all()) else joined.take(pa.array(order))
 
 
 def _attributes(table: pa.Table) -> list[str]:
@@ -167,25 +175,13 @@ def _order(table: pa.Table) -> Int64Array | None:
     return _settled(table, [_ranks(table.column("type")), *_times(table, "start", "end")])
 
 
-def _order_told(table: pa.Table) -> Int64Array | None:
-    """Find the order in which deliveries are told; plain detections stand among them by their ends.
-
-    At the same time, what is gone of an interest comes before what stays, and that before what is new; then
-    what was known first. So all of an interest comes before all of the next one.
-    """
-    known, told = (pc.coalesce(table.column(name), table.column("end")) for name in (KNOWN, "told"))
-    change = pc.index_in(table.column("change"), pa.array(["removed", "kept", "added"])).fill_null(2)
-    keys = [
-        _ranks(table.column("type")),
-        *_times(table, "start", "end"),
-        _numbers(known),
-        _numbers(change),
-        _numbers(table.column("interest").fill_null(0)),
-        _ranks(table.column("focal").cast(pa.string())),
-        _ranks(table.column("query")),
-        _numbers(told),
-    ]
-    return _settled(table, keys)
+def order_of_detections(table: pa.Table) -> Int64Array:
+    """Give for each row of a table of detections its place in their order."""
+    order = _order(table)
+    places = np.arange(len(table))
+    if order is not None:
+        places[order] = np.arange(len(table))
+    return places
 
 
 def _times(table: pa.Table, *names: str) -> list[Int64Array]:

@@ -15,7 +15,6 @@ from tests.reference.strategies import FEATURES, arrivals, cuts
 
 from whimbrel.model.time import SECOND
 
-NO_POLYGONS = worlds_of_events().map(lambda events: [each for each in events if each.polygon is None])
 TELLINGS = st.sampled_from(["all", "new", "changes"])
 
 
@@ -27,19 +26,19 @@ def expected(query, events):
         reject()
 
 
-@given(mobile_queries(PLAIN), NO_POLYGONS)
+@given(mobile_queries(PLAIN), worlds_of_events())
 def test_what_is_found_once(query, events):
     answer = expected(query, events)
     assert sorted_told(in_batches(compiled(query), [events])) == answer
 
 
-@given(mobile_queries(), NO_POLYGONS)
+@given(mobile_queries(), worlds_of_events())
 def test_everything_at_once(query, events):
     answer = expected(query, events)
     assert sorted_told(in_batches(compiled(query), [events])) == answer
 
 
-@given(st.data(), mobile_queries(), NO_POLYGONS, st.sampled_from([0, SECOND, 3 * SECOND]), TELLINGS)
+@given(st.data(), mobile_queries(), worlds_of_events(), st.sampled_from([0, SECOND, 3 * SECOND]), TELLINGS)
 def test_batches_and_arrival_order_change_nothing(data, query, events, lateness, deliver):
     query = replace(query, deliver=deliver)
     answer = expected(query, events)
@@ -47,7 +46,7 @@ def test_batches_and_arrival_order_change_nothing(data, query, events, lateness,
     assert sorted_told(in_batches(compiled(query), batches, lateness)) == answer
 
 
-@given(st.data(), mobile_queries(), NO_POLYGONS, st.sampled_from([0, 2 * SECOND]), TELLINGS)
+@given(st.data(), mobile_queries(), worlds_of_events(), st.sampled_from([0, 2 * SECOND]), TELLINGS)
 def test_snapshots_change_nothing(data, query, events, lateness, deliver):
     query = replace(query, deliver=deliver)
     answer = expected(query, events)

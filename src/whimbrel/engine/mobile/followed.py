@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from whimbrel.engine.mobile.areas import AreaSet, ObjectPlaces, areas_at, areas_of_shapes, snapped
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
-from whimbrel.engine.mobile.deliveries import Told, concat_detections, delivery_table
+from whimbrel.engine.mobile.deliveries import Told, delivery_table
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.mobile.quality import QualityCondition
@@ -189,8 +189,7 @@ class FollowedObjects:
         told = [each for each in told if len(each)]
         if not told:
             return None
-        tables = [delivery_table(each, of, self.query.name, self.keys.values()) for each in told]
-        return concat_detections(tables)
+        return delivery_table(told, of, self.query.name, self.keys.values())
 
     # -- snapshots -----------------------------------------------------------------------------------------
 

@@ -85,8 +85,8 @@ class FoundOnce:
         told = []
         for chunk, first, (low, high) in zip(self._chunks, self._firsts, pairwise(bounds), strict=True):
             if high > low:
-                some = chunk.take(numbers[low:high] - first)
-                told.append(Told.added(some.table, some.key, which[low:high], some.known, of))
+                row = numbers[low:high] - first
+                told.append(Told.added(chunk.table, row, chunk.key[row], which[low:high], chunk.known[row], of))
         return told
 
     def forget_before(self, time: int) -> None:

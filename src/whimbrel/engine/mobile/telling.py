@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from whimbrel.engine.mobile.deliveries import ADDED, KEPT, REMOVED, Told, concat_detections
+from whimbrel.engine.mobile.deliveries import ADDED, KEPT, REMOVED, Told
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import BoolArray, Int64Array, UInt64Array
@@ -173,7 +173,7 @@ class TellChanges:
             now.append(_marks(each, before[each.interest])[stays])
             change = np.where(stays, KEPT, ADDED)
             time = np.where(stays, interests.start[each.interest], each.time)
-            told.append(Told(each.table, each.key, each.interest, each.known, change, time))
+            told.append(replace(each, change=change, time=time))
         goes = ~np.isin(_marks(shown, shown.interest), np.concatenate(now))
         followed = follower[shown.interest] >= 0
         end = interests.end[shown.interest]
@@ -183,7 +183,7 @@ class TellChanges:
             next_one = follower[gone.interest]
             where = np.where(next_one >= 0, next_one, gone.interest)
             time = np.where(next_one >= 0, interests.start[where], interests.end[gone.interest])
-            told.append(Told(gone.table, gone.key, where, gone.known, np.full(len(gone), REMOVED), time))
+            told.append(replace(gone, interest=where, change=np.full(len(gone), REMOVED), time=time))
         return told
 
     def _keep(self, shown: Told | None, interests: Interests, follower: Int64Array, watermark: int) -> None:
@@ -197,7 +197,7 @@ class TellChanges:
             self.shown = None
             return
         left = shown.take(np.flatnonzero(stays[shown.interest]))
-        self.shown = Told(left.table, left.key, place[left.interest], left.known, left.change, left.time)
+        self.shown = replace(left, interest=place[left.interest])
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write what is shown, and of which interests."""
@@ -260,8 +260,4 @@ def _joined(told: list[Told]) -> Told | None:
     told = [each for each in told if len(each)]
     if not told:
         return None
-    arrays = {
-        name: np.concatenate([getattr(each, name) for each in told])
-        for name in ("key", "interest", "known", "change", "time")
-    }
-    return Told(concat_detections([each.table for each in told]), **arrays)
+    return Told.concat(told)
