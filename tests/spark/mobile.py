@@ -13,22 +13,25 @@ import whimbrel as wb
 from whimbrel.graph.mobile import (
     BoxInterest,
     CircleInterest,
+    CorridorInterest,
     FocalObjects,
     Interest,
     ListedObject,
     MobilePolicy,
     MobileQuery,
     OutlineInterest,
+    Quality,
     Refresh,
     RefreshAlways,
     RefreshEvery,
     RefreshWhenMoved,
+    RefreshWhenQualityFalls,
     SectorInterest,
 )
 from whimbrel.graph.query import Query
 from whimbrel.model.time import SECOND
 
-SCHEMA = "id string, type string, time double, source string, make string, speed double, x double, y double"
+SCHEMA = "id string, type string, time double, source string, make string, speed double, x double, y double, route string"
 DEFINITIONS = """
 define Fast(v) detect Car(speed > 20) as c assign v = c.speed
 define Brakes(who) detect Car(speed > 20) as a then Car(speed < 10) as b within 9 s
@@ -38,6 +41,7 @@ define Silent detect Car(speed > 22) as a then not Car(speed < 15) for 4 s
 define Count(n) over 6 s every 2 s detect Car assign n = count(Car) having n > 2
 define Calm(n) over 8 s detect Car(speed < 12) assign n = count(Car) group by make having n > 3
 define Slowed detect Brakes then Count within 5 s
+define Stopped detect Car stops for 3 s within 40 m group by source
 define Once detect Car(speed > 18) as a then Car(speed < 14) as b within 6 s consuming a
 """
 BY_PLACE = ("Fast", "Brakes", "Pair", "Silent", "Count", "Calm", "Slowed", "Once")
@@ -60,7 +64,8 @@ def world(rng: Random, seconds: int = 40, cars: int = 8) -> list[dict[str, Any]]
                     "type": "Car", "time": second + rng.choice((0.0, 0.0, 0.25, 0.5)), "source": name,
                     "make": make, "speed": float(rng.randrange(30)), "x": round(x, 1), "y": round(y, 1),
                 }  # fmt: skip
-                rows.append({"id": f"{name}-{second}", **row})
+                route = f"LINESTRING ({x:.0f} {y:.0f}, {x + 9 * dx:.0f} {y + 9 * dy:.0f})"
+                rows.append({"id": f"{name}-{second}", "route": route, **row})
     return sorted(rows, key=lambda row: row["time"])
 
 
@@ -111,6 +116,23 @@ def drawn(rng: Random, name: str, **policy: Any) -> MobileQuery:
         excluding_itself=not strong and rng.random() < 0.3,
         silent=rng.choice((None, 2 * SECOND)),
     )
+
+
+def together(rng: Random) -> list[MobileQuery]:
+    """Mobile queries of which each needs all events in one place, and what the reason says."""
+    plain = drawn(rng, "plain")
+    weak = MobileQuery(reporting("Fast", "Silent"), FocalObjects("Car"), CircleInterest(150.0), 4 * SECOND)
+    quality = MobilePolicy(RefreshWhenQualityFalls(5 * SECOND), Quality(0.8, 0.8))
+    return [
+        plain,
+        replace(weak, name="route", interest=CorridorInterest("route", 30.0)),
+        replace(weak, name="situations", of_situations=True),
+        replace(weak, name="quality", policy=quality),
+        replace(weak, name="new", policy=MobilePolicy(deliver="new")),
+        replace(weak, name="changes", policy=MobilePolicy(deliver="changes")),
+        replace(weak, name="similar", policy=MobilePolicy(quality=Quality(0.8, 0.8), reuse="similar")),
+        replace(weak, name="movers", detect=reporting("Stopped")),
+    ]
 
 
 def told(found: Any) -> list[dict[str, Any]]:

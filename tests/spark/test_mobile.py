@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from random import Random
 
 import pytest
 from tests.spark.frames import Folder, cut, run_to_end
-from tests.spark.mobile import SCHEMA, drawn, query_with, reporting, told, world
+from tests.spark.mobile import SCHEMA, drawn, query_with, reporting, told, together, world
 
 import whimbrel as wb
-from whimbrel.graph.mobile import CircleInterest, CorridorInterest, FocalObjects, MobilePolicy, MobileQuery
 from whimbrel.spark import OnePartition, outcomes
 
 pytestmark = pytest.mark.slow
@@ -20,7 +18,6 @@ JOBS = int(os.environ.get("WHIMBREL_MOBILE_JOBS", "2"))
 """How many jobs to run of each kind."""
 TOGETHER = 12
 """How many mobile queries a job runs."""
-FOLLOWS = MobileQuery(reporting("Fast"), FocalObjects("Car"), CircleInterest(150.0))
 
 
 def frame_of(spark, rows):
@@ -60,3 +57,22 @@ def test_a_stream_tells_the_same_however_it_is_cut_and_wherever_it_is_stopped(sp
     until = rows[-1]["time"] + 60.0
     settled = [row for row in expected if row["told"].timestamp() < until]
     assert sorted(rows_told, key=lambda row: row["delivery"]) == settled
+
+
+def test_what_cannot_be_parted_by_place_is_told_in_one_partition_with_the_reason(spark):
+    rng = Random(5)
+    query, rows = query_with(together(rng)), world(rng, seconds=25)
+    expected = told(wb.detect(query, rows))
+    assert {row["query"] for row in expected} == {each.name for each in query.mobile}
+    with pytest.warns(OnePartition, match="an interest of route may reach anywhere"):
+        found = wb.detect(query, frame_of(spark, rows))
+    assert told(found) == expected
+
+
+def test_events_count_once_however_many_shards_have_them(spark):
+    query, rows = by_place(3, together=3)
+    bad = {"id": "bad", "type": "Car", "source": "car1", "time": None, "x": 0.0, "y": 0.0, "make": "a"}
+    found = outcomes(query, frame_of(spark, [*rows, bad]), partitions=4)
+    counts = found.where("kind = 'progress'").selectExpr("sum(progress.received)", "sum(progress.rejected)")
+    assert tuple(counts.collect()[0]) == (len(rows) + 1, 1)
+    assert found.where("kind = 'rejected'").count() == 1

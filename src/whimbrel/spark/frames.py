@@ -119,14 +119,14 @@ def _key_type(query: Query, types: Mapping[str, Type]) -> Type | None:
 
 
 def _rows(
-    wanted: Selections, query: Query, frame: DataFrame, types: Types, default_type: str | None
+    wanted: Selections, query: Query, frame: DataFrame, types: Mapping[str, Type], default_type: str | None
 ) -> Column | None:
     """Say which rows are read as one of some selections; None: any may be."""
     has_type = "type" in frame.columns
     return rows_wanted(wanted, types, query.schemas, has_type=has_type, default_type=default_type)
 
 
-def _is_update(query: Query, frame: DataFrame, types: Types, default_type: str | None) -> Column:
+def _is_update(query: Query, frame: DataFrame, types: Mapping[str, Type], default_type: str | None) -> Column:
     """Say which rows may be location updates of objects that are followed; all of these are among them."""
     cases = []
     for each in query.mobile:
