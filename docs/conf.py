@@ -85,7 +85,20 @@ class QueryLexer(RegexLexer):
             "seq",
             "Subscription",
         ),
-        *("subscription", "then", "this", "timestamp", "to", "true", "until", "where", "within"),
+        *("ahead", "along", "around", "completeness", "deliver", "lifetime", "listed", "predict", "refresh"),
+        *(
+            "report",
+            "reuse",
+            "subscription",
+            "then",
+            "this",
+            "timestamp",
+            "to",
+            "true",
+            "until",
+            "where",
+            "within",
+        ),
     )
     tokens = {  # noqa: RUF012 (Pygments reads it from the class)
         "root": [

@@ -41,10 +41,29 @@ if TYPE_CHECKING:
     from whimbrel.graph.custom import CustomOperator
     from whimbrel.graph.explain import explain
     from whimbrel.graph.functions import Function, function
+    from whimbrel.graph.mobile import (
+        BoxInterest,
+        CircleInterest,
+        CorridorInterest,
+        FocalObjects,
+        FunctionInterest,
+        ListedObject,
+        MobilePolicy,
+        MobileQuery,
+        OutlineInterest,
+        Prediction,
+        Quality,
+        RefreshAlways,
+        RefreshEvery,
+        RefreshWhenMoved,
+        RefreshWhenQualityFalls,
+        SectorInterest,
+    )
     from whimbrel.graph.query import Query
     from whimbrel.io.frames import show, to_geopandas, to_pandas, to_polars
     from whimbrel.lang.cpsl.compile import compile_text as cpsl
     from whimbrel.lang.custom import custom_query
+    from whimbrel.lang.following import focal, follow
     from whimbrel.lang.reading import read
     from whimbrel.lang.steps import Pattern, either
     from whimbrel.lang.wbl.compile import compile_text as compile
@@ -57,16 +76,32 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Backtest": "whimbrel.backtesting.backtest",
+    "BoxInterest": "whimbrel.graph.mobile",
+    "CircleInterest": "whimbrel.graph.mobile",
+    "CorridorInterest": "whimbrel.graph.mobile",
     "CustomOperator": "whimbrel.graph.custom",
     "DataError": "whimbrel.errors",
     "Detections": "whimbrel.engine.result",
     "Explanation": "whimbrel.whynot",
+    "FocalObjects": "whimbrel.graph.mobile",
     "Function": "whimbrel.graph.functions",
+    "FunctionInterest": "whimbrel.graph.mobile",
+    "ListedObject": "whimbrel.graph.mobile",
+    "MobilePolicy": "whimbrel.graph.mobile",
+    "MobileQuery": "whimbrel.graph.mobile",
+    "OutlineInterest": "whimbrel.graph.mobile",
     "Pattern": "whimbrel.lang.steps",
+    "Prediction": "whimbrel.graph.mobile",
+    "Quality": "whimbrel.graph.mobile",
     "Query": "whimbrel.graph.query",
     "QueryError": "whimbrel.errors",
+    "RefreshAlways": "whimbrel.graph.mobile",
+    "RefreshEvery": "whimbrel.graph.mobile",
+    "RefreshWhenMoved": "whimbrel.graph.mobile",
+    "RefreshWhenQualityFalls": "whimbrel.graph.mobile",
     "SafeRegionFilter": "whimbrel.safe_regions.client",
     "SafeRegions": "whimbrel.safe_regions.regions",
+    "SectorInterest": "whimbrel.graph.mobile",
     "Session": "whimbrel.api",
     "Shadow": "whimbrel.backtesting.shadow",
     "Subscriptions": "whimbrel.subscriptions",
@@ -80,6 +115,8 @@ _HOMES = {
     "detect": "whimbrel.api",
     "either": "whimbrel.lang.steps",
     "explain": "whimbrel.graph.explain",
+    "focal": "whimbrel.lang.following",
+    "follow": "whimbrel.lang.following",
     "function": "whimbrel.graph.functions",
     "read": "whimbrel.lang.reading",
     "run": "whimbrel.engine.bounded",
@@ -93,16 +130,32 @@ _HOMES = {
 
 __all__ = [
     "Backtest",
+    "BoxInterest",
+    "CircleInterest",
+    "CorridorInterest",
     "CustomOperator",
     "DataError",
     "Detections",
     "Explanation",
+    "FocalObjects",
     "Function",
+    "FunctionInterest",
+    "ListedObject",
+    "MobilePolicy",
+    "MobileQuery",
+    "OutlineInterest",
     "Pattern",
+    "Prediction",
+    "Quality",
     "Query",
     "QueryError",
+    "RefreshAlways",
+    "RefreshEvery",
+    "RefreshWhenMoved",
+    "RefreshWhenQualityFalls",
     "SafeRegionFilter",
     "SafeRegions",
+    "SectorInterest",
     "Session",
     "Shadow",
     "Subscriptions",
@@ -116,6 +169,8 @@ __all__ = [
     "detect",
     "either",
     "explain",
+    "focal",
+    "follow",
     "function",
     "read",
     "run",

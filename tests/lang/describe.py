@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from whimbrel.graph.expressions import format_expr
+from whimbrel.graph.mobile import FocalObjects, MobileQuery
 from whimbrel.graph.operators import (
     Absent,
     Aggregate,
@@ -30,8 +33,26 @@ def describe(query: Query) -> str:
     lines += [f"outputs: {', '.join(query.graph.outputs)}"]
     lines += [f"coordinates: {query.graph.coordinates.value}"] if query.graph.coordinates else []
     lines += [f"{s.type}: number {s.sequence} from {s.subscriber} to {s.actor}" for s in query.subscriptions]
+    lines += [line for mobile in query.mobile for line in describe_mobile(mobile)]
     lines += [f"warning: {warning}" for warning in query.warnings]
     return "\n".join(lines)
+
+
+def describe_mobile(mobile: MobileQuery) -> list[str]:
+    """Write a mobile query: what is not said is left out."""
+    focal = mobile.focal
+    plain = MobileQuery(mobile.detect, FocalObjects(focal.type), "1 m")
+    lines = [f"around {focal.type} as {mobile.name}, by {focal.key}"]
+    lines += [] if focal.condition is None else [f"  if {format_expr(focal.condition)}"]
+    lines += [f"  {each}" for each in focal.listed or ()]
+    lines += [f"  {mobile.interest}", f"  reports {', '.join(mobile.detect.graph.outputs)}"]
+    for name in ("lifetime", "of_situations", "motion_within", "excluding_itself", "silent"):
+        value = getattr(mobile, name)
+        lines += [] if value == getattr(plain, name) else [f"  {name}: {value}"]
+    for field in fields(mobile.policy):
+        value = getattr(mobile.policy, field.name)
+        lines += [] if value == getattr(plain.policy, field.name) else [f"  {field.name}: {value}"]
+    return lines
 
 
 def describe_operator(operator: Operator) -> list[str]:

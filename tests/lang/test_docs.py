@@ -38,6 +38,6 @@ def test_every_function_and_built_in_attribute_is_on_the_page():
 def test_every_keyword_is_on_the_page():
     from whimbrel.lang.wbl.syntax_errors import keywords
 
-    words = set(re.findall(r"[\w<>]+", PAGE))
+    words = set(re.findall(r"spatio-temporal|[\w<>]+", PAGE))
     missing = {word for options in keywords().values() for word in options if not set(word.split()) <= words}
     assert missing == set()

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from tests.lang import trees
 from tests.lang.describe import graph_text
 from tests.lang.golden_files import read_cases
+from tests.lang.test_golden import FILES, FUNCTIONS
 
 from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import Graph
 from whimbrel.lang.wbl import compile_text, format_text, format_tree, parse
 from whimbrel.lang.wbl import tree as t
 
-QUERIES = [case.given for file in ("graphs.txt", "format.txt", "errors.txt") for case in read_cases(file)]
+QUERIES = [case.given for file in FILES for case in read_cases(file)]
 # More than the default, because these are quick; the profile for soaking may ask for more still.
 PLENTY = settings(max_examples=max(60, settings.default.max_examples))
 WORDS = sorted(set(re.findall(r"\w+|[^\w\s]+|\s+", "\n".join(QUERIES))))
@@ -139,13 +140,12 @@ def test_long_conditions_do_not_nest():
 
 
 def test_formatting_does_not_change_what_a_query_means():
-    for case in read_cases("graphs.txt"):
-        from tests.lang.test_golden import facedetect, spread
-
-        given = compile_text(case.given, functions=[facedetect, spread])
-        again = compile_text(given.text, functions=[facedetect, spread])
+    for case in [*read_cases("graphs.txt"), *read_cases("mobile_graphs.txt")]:
+        given = compile_text(case.given, functions=FUNCTIONS)
+        again = compile_text(given.text, functions=FUNCTIONS)
         assert graph_text(given.graph) == graph_text(again.graph)
         assert given.graph == again.graph
+        assert given.mobile == again.mobile
 
 
 def test_the_grammar_is_shipped_with_the_package():

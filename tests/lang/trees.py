@@ -203,7 +203,56 @@ def definitions(draw):
     return t.Definition(draw(names), body, draw(st.none() | declared), aggr, window)
 
 
+interests = st.one_of(
+    st.builds(t.InterestNode, st.just("within"), st.tuples(lengths), of_situations=st.booleans()),
+    st.builds(t.InterestNode, st.just("box"), st.tuples(lengths, lengths)),
+    st.builds(t.InterestNode, st.just("outline"), outline=texts, of_situations=st.booleans()),
+    st.builds(t.InterestNode, st.just("ahead"), st.tuples(lengths), wholes | floats),
+    st.builds(t.InterestNode, st.just("along"), st.tuples(lengths), route=st.builds(t.Dotted, names, names)),
+    st.builds(t.InterestNode, st.just("shaped by"), function=st.sampled_from(["reach", "around", "all"])),
+)
+refreshes = st.one_of(
+    st.just(t.RefreshNode("always")),
+    st.builds(t.RefreshNode, st.just("every"), amounts),
+    st.builds(t.RefreshNode, st.just("when moved"), lengths),
+    st.builds(t.RefreshNode, st.just("when quality falls"), amounts),
+)
+completenesses = st.one_of(
+    st.sampled_from(["weak", "strong", "best effort"]).map(t.CompletenessNode),
+    st.builds(t.CompletenessNode, st.just("strong"), lengths),
+)
+predictions = st.one_of(
+    st.builds(t.PredictionNode, wholes),
+    st.builds(t.PredictionNode, wholes, wholes, st.sampled_from(["greedy", "location", "resource"])),
+)
+
+
+def _chosen(*words: str) -> st.SearchStrategy:
+    return st.none() | st.sampled_from(words).map(t.Chosen)
+
+
+mobile = st.builds(
+    t.MobileNode,
+    occurrences,
+    interests,
+    st.lists(names.map(t.Name), min_size=1, max_size=3).map(tuple),
+    alias=st.none() | names,
+    group_by=keys,
+    listed=st.none() | texts.map(t.Constant),
+    lifetime=st.none() | amounts,
+    refresh=st.none() | refreshes,
+    quality=st.none() | st.builds(t.QualityNode, wholes | floats, wholes | floats),
+    order=_chosen("by arrival", "spatial", "spatio-temporal", "temporal"),
+    completeness=st.none() | completenesses,
+    prediction=st.none() | predictions,
+    reuse=_chosen("off", "exact", "similar"),
+    deliver=_chosen("all", "new", "changes"),
+    excluding_itself=_chosen("excluding itself"),
+    silent=st.none() | amounts,
+    motion_within=_chosen("motion within the interest"),
+)
 statements = st.one_of(
+    mobile,
     st.sampled_from(["plane", "lonlat"]).map(t.CoordinatesStatement),
     st.builds(t.ParamNode, names, expressions),
     st.builds(t.EventNode, names, declared, mapped),

@@ -54,7 +54,10 @@ def with_keys(query: Query) -> Query:
     read = {case.input for twin in twins for case in twin.cases}
     operators = [_keeping_keys(node) if node.name in read else node for node in graph.operators]
     outputs = (*graph.outputs, *(twin.name for twin in twins))
-    return replace(query, graph=replace(graph, operators=(*operators, *twins), outputs=outputs))
+    mobile = tuple(each.with_detect(with_keys(each.detect)) for each in query.mobile)
+    return replace(
+        query, graph=replace(graph, operators=(*operators, *twins), outputs=outputs), mobile=mobile
+    )
 
 
 def _reported(graph: Graph) -> list[Derive]:

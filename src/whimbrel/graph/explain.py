@@ -23,6 +23,7 @@ from whimbrel.errors import QueryError
 from whimbrel.graph.costs import NOTHING, rounded
 from whimbrel.graph.expressions import format_expr
 from whimbrel.graph.facts import GraphFacts
+from whimbrel.graph.mobile import MobileQuery
 from whimbrel.graph.operators import Graph, Operator, Source
 from whimbrel.graph.operators.base import ONE_INSTANT
 from whimbrel.graph.passes import RewriteStep, rewrite
@@ -76,7 +77,7 @@ def explain(
       `state_events`: the sum over all operators. Lengths of time are microseconds; null stands for
       "without bound". `sharding`: how events can be partitioned among workers: `by` is event (in any way),
       keys (with `keys`), space (with `reach_m`), meetings (with `streams`, `keys` and `first`) or nothing
-      (with `why`).
+      (with `why`); of a query with mobile queries, those of the plain query.
     - `outputs`: for each reported stream its `stream`, `type`, `attributes` (names; null: those of the
       events it is made from, whatever they are), `reach_us` and `sources` (event types).
     - `operators`, each after its inputs: `name`, `kind` (source, filter, merge, repeat, match, aggregate,
@@ -92,6 +93,13 @@ def explain(
       `process_when` (`window`, `relation`, `count`), `process_all` (whether all of these must hold, or
       one).
     - `edges`: `from`, `to` and `role`: input, part, absent, until, branch or case.
+    - `mobile`, where there are mobile queries: for each its `name`, `focal` (`type`, `key`, `condition`,
+      `only`, and how many are `listed`), `interest` (`kind` and its measures), `of` (events or situations),
+      `lifetime_us`, `refresh` (`when`, and how much), `quality`, `order`, `completeness`, `prediction`,
+      `reuse`, `deliver`, `excluding_itself`, `silent_us`, `motion_within`, `reports`; which of these are
+      `found_once` and `found_each` (for each interest), and what the latter is `given` by the former;
+      `anchors` (operators whose results depend on where the run of an interest begins, and why);
+      `additional_time_us` and `history_us` of each type.
     - after the rewrites also `rewrites`: for each that changed something its name (`rewrite`) and the names
       of the operators it `added`, `changed` and `dropped`. For both stages the object has the members
       `version`, `before` and `after`, which are such objects.
@@ -111,17 +119,17 @@ def explain(
       n2 --> n3
       style n3 stroke-width:3px
     """
-    graph = query.graph if isinstance(query, Query) else query
+    graph, mobile = (query.graph, query.mobile) if isinstance(query, Query) else (query, ())
     if format not in FORMATS:
         raise QueryError(f"there is no format {format!r}; use one of: {', '.join(FORMATS)}")
     if stage not in STAGES:
         raise QueryError(f"there is no stage {stage!r}; use one of: {', '.join(STAGES)}")
-    facts = GraphFacts.of(graph, rates)
+    facts = GraphFacts.of(graph, rates, mobile)
     if stage == "before":
         return _FORMS[format](facts, None)
     done = rewritten(graph, rates)
     kept = {name: rate for name, rate in rates.items() if _is_there(done[-1].after if done else graph, name)}
-    after = GraphFacts.of(done[-1].after, kept) if done else facts
+    after = GraphFacts.of(done[-1].after, kept, mobile) if done else facts
     return _FORMS[format](after, done) if stage == "after" else _BOTH[format](facts, after, done)
 
 
@@ -138,11 +146,20 @@ def summary(query: Query | Graph) -> str:
     >>> summary(compile_text("define Late detect Leave then not Arrive for 1 h"))
     'detects Late (from Leave, Arrive), reaches back 1 h'
     """
+    if isinstance(query, Query) and query.mobile:
+        return "; ".join(map(_mobile_summary, query.mobile))
     facts = GraphFacts.of(query.graph if isinstance(query, Query) else query, _ONE_RATE)
     found = [
         f"{facts.types[name] or name} (from {', '.join(facts.sources(name))})" for name in facts.graph.outputs
     ]
     return f"detects {', '.join(found)}, {_reach_words(facts.whole_reach)}"
+
+
+def _mobile_summary(mobile: MobileQuery) -> str:
+    from whimbrel.graph.mobile.explaining import mobile_words
+
+    lifetime = f", lifetime {format_duration(mobile.lifetime)}" if mobile.lifetime else ""
+    return f"{mobile_words(mobile)}{lifetime}: {summary(mobile.detect)}"
 
 
 # What all formats say ---------------------------------------------------------------------------------
@@ -197,7 +214,7 @@ def _sharding_document(found: Sharding) -> dict[str, Any]:
 def _document(facts: GraphFacts, partitioned: Graph | None = None) -> dict[str, Any]:
     """Say everything. `partitioned` is the graph by which events are partitioned, if it is another one."""
     graph = facts.graph
-    return {
+    document = {
         "version": 1,
         "coordinates": graph.coordinates.value if graph.coordinates else None,
         "reach_us": facts.whole_reach,
@@ -216,6 +233,11 @@ def _document(facts: GraphFacts, partitioned: Graph | None = None) -> dict[str, 
         "operators": [_operator_document(facts, operator) for operator in graph.operators],
         "edges": [{"from": start, "to": end, "role": role} for start, end, role in _edges(graph)],
     }
+    if facts.mobile:
+        from whimbrel.graph.mobile.explaining import mobile_document
+
+        document["mobile"] = [mobile_document(query) for query in facts.mobile]
+    return document
 
 
 def _operator_document(facts: GraphFacts, operator: Operator) -> dict[str, Any]:
@@ -286,10 +308,19 @@ def _text_of_both(before: GraphFacts, after: GraphFacts, done: list[RewriteStep]
 def _tree_text(facts: GraphFacts, partitioned: Graph) -> str:
     """Write heads and trees. Events are partitioned by `partitioned`, before beginnings are shared."""
     heads = [_head(facts, name) for name in facts.graph.outputs]
-    heads.append(f"on several workers: {sharding_words(sharding(rewrite(partitioned)))}")
+    if not facts.mobile:
+        heads.append(f"on several workers: {sharding_words(sharding(rewrite(partitioned)))}")
     seen: set[str] = set()
     trees = ["\n".join(_tree(facts, name, seen)) for name in facts.graph.outputs]
-    return "\n\n".join(["\n".join(heads), *trees])
+    return "\n\n".join([*_around(facts), "\n".join(heads), *trees])
+
+
+def _around(facts: GraphFacts) -> Iterator[str]:
+    """Write the mobile queries that what is found is for."""
+    if facts.mobile:
+        from whimbrel.graph.mobile.explaining import mobile_lines
+
+        yield from ("\n".join(mobile_lines(query, facts.rates)) for query in facts.mobile)
 
 
 def _head(facts: GraphFacts, name: str) -> str:
@@ -413,7 +444,29 @@ def _chart(facts: GraphFacts, prefix: str) -> list[str]:
         lines.append(f'  {numbers[operator.name]}{opening}"{label}"{closing}')
     for start, end, role in dict.fromkeys(_edges(facts.graph)):
         lines.append(f"  {numbers[start]} {_ARROWS.get(role, '-->')} {numbers[end]}")
+    if facts.mobile:
+        return lines + list(_chart_of_mobile(facts, prefix, numbers))
     return lines + [f"  style {numbers[name]} stroke-width:3px" for name in facts.graph.outputs]
+
+
+def _chart_of_mobile(facts: GraphFacts, prefix: str, numbers: Mapping[str, str]) -> Iterator[str]:
+    """Draw whom mobile queries follow, and what is found once or for each interest."""
+    from whimbrel.graph.mobile.explaining import mobile_label
+    from whimbrel.graph.mobile.parts import parts
+
+    for number, query in enumerate(facts.mobile, start=len(numbers)):
+        node, focal = f"{prefix}{number}", query.focal.type
+        yield f'  {node}[/"{"<br/>".join(map(_escaped, mobile_label(query)))}"/]'
+        yield f"  {numbers.get(focal) or _loose_source(node, focal)} -. location .-> {node}"
+        once = parts(query).reported_once
+        for name in query.detect.graph.outputs:
+            yield f"  {numbers[name]} -- {'once' if name in once else 'for each'} --> {node}"
+        yield f"  style {node} stroke-width:3px"
+
+
+def _loose_source(node: str, event_type: str) -> str:
+    """Draw location updates that no operator reads."""
+    return f'{node}f(["{_escaped(event_type)}"])'
 
 
 def _label(facts: GraphFacts, operator: Operator) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from whimbrel.errors import UnboundedError
 from whimbrel.graph.columns import GraphColumns
@@ -16,6 +17,9 @@ from whimbrel.graph.reach import reach
 from whimbrel.graph.scope import selection
 from whimbrel.model.time import END_OF_TIME
 
+if TYPE_CHECKING:
+    from whimbrel.graph.mobile.query import MobileQuery
+
 
 @dataclass(frozen=True, slots=True)
 class GraphFacts:
@@ -27,9 +31,11 @@ class GraphFacts:
     columns: Mapping[str, Columns]
     rates: Mapping[str, float]
     states: Mapping[str, StateEstimate]
+    mobile: tuple[MobileQuery, ...] = ()
+    """The mobile queries that what it finds is for."""
 
     @classmethod
-    def of(cls, graph: Graph, rates: Mapping[str, float]) -> GraphFacts:
+    def of(cls, graph: Graph, rates: Mapping[str, float], mobile: tuple[MobileQuery, ...] = ()) -> GraphFacts:
         """Work everything out once."""
         every, columns = stream_rates(graph, rates), GraphColumns(graph)
         names = [operator.name for operator in graph.operators]
@@ -39,6 +45,7 @@ class GraphFacts:
             {name: columns.of(name) for name in names},
             every,
             {operator.name: operator.state(every) for operator in graph.operators},
+            mobile,
         )
 
     def reach(self, name: str) -> int | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from whimbrel.errors import QueryError, UnknownNameError
 from whimbrel.graph.expressions import Binary, Expr
 from whimbrel.graph.operators import Custom, Derive, Filter, Graph, Operator, Source
-from whimbrel.graph.query import Query
+from whimbrel.graph.query import Query, refuse_mobile_parts
 from whimbrel.graph.scope import selection
 from whimbrel.graph.wiring import below, readers
 
@@ -53,6 +53,7 @@ def cut(query: Query, tasks: Iterable[Collection[str]] | None = None) -> tuple[F
     QueryError
         If pieces would have to wait for each other, or an operator in Python reads what another piece finds.
     """
+    refuse_mobile_parts(query, "cutting")
     needed = _needed(query.graph)
     groups = _groups(needed, [set(task) for task in tasks or ()])
     home = {name: number for number, group in enumerate(groups) for name in group}

@@ -74,7 +74,8 @@ class Query:
             replace(operator, context=chosen) if isinstance(operator, JoinPattern) else operator
             for operator in self.graph.operators
         )
-        return replace(self, graph=replace(self.graph, operators=operators))
+        mobile = tuple(each.with_detect(each.detect.in_context(chosen)) for each in self.mobile)
+        return replace(self, graph=replace(self.graph, operators=operators), mobile=mobile)
 
     def __str__(self) -> str:
         return self.text
@@ -95,6 +96,16 @@ class Compilable(Protocol):
     def compile(self) -> Query:
         """Give the query."""
         ...
+
+
+def refuse_mobile_parts(query: Query, what: str) -> None:
+    """Refuse a query that follows objects where only plain queries are understood."""
+    if query.mobile:
+        names = ", ".join(each.name for each in query.mobile)
+        raise QueryError(
+            f"{what} takes plain queries, and this one follows objects: {names}",
+            hint="give it the definitions: compile(text, emit='all'), or the query that it follows them with",
+        )
 
 
 def compiled(query: Query | Compilable) -> Query:

@@ -38,9 +38,9 @@ from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.compile import CompileSettings, compile_text
 from whimbrel.lang.wbl.details import WORDS
 from whimbrel.lang.wbl.format import format_tree
-from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.parse import parse
 from whimbrel.lang.wbl.printer import print_motion, print_part, print_pattern
+from whimbrel.model.length import LENGTHS
 from whimbrel.model.settings import check_settings
 from whimbrel.model.time import instant, time_point
 

@@ -50,7 +50,8 @@ def custom_query(
     attributes
         The attributes of its detections, with types if it is a mapping; nothing: whatever it gives.
     definitions
-        Statements of the language that the inputs may refer to: event types, regions, definitions.
+        Statements of the language that the inputs may refer to: event types, regions, definitions. To follow
+        objects with such a query, hand it to `whimbrel.follow`.
 
     Examples
     --------

@@ -10,7 +10,8 @@ from typing import Literal as OneOf
 
 from whimbrel.errors import DataError, QueryError, QueryTypeError
 from whimbrel.lang.wbl import tree as t
-from whimbrel.lang.wbl.literals import LENGTHS, short_unit
+from whimbrel.lang.wbl.literals import short_unit
+from whimbrel.model.length import LENGTHS
 from whimbrel.model.time import (
     DAY,
     HOUR,

@@ -33,7 +33,7 @@ from whimbrel.graph.operators import (
     Source,
     TimePoints,
 )
-from whimbrel.graph.query import Compilable, Query, compiled
+from whimbrel.graph.query import Compilable, Query, compiled, refuse_mobile_parts
 from whimbrel.graph.scope import selection
 from whimbrel.graph.wiring import readers
 from whimbrel.model.schema import EventSchema, Type
@@ -65,7 +65,9 @@ ENDLESS_S = DAY / SECOND
 
 def graph_to_plan(query: Query | Compilable) -> Graph:
     """Return the graph that is cut into tasks: the one that the engine runs."""
-    return compiled(query).rewritten
+    plain = compiled(query)
+    refuse_mobile_parts(plain, "planning")
+    return plain.rewritten
 
 
 def workload_of(

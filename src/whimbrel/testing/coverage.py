@@ -121,7 +121,7 @@ class Probe:
         ]
         operators = (*self.graph.operators, *self.added.values(), *outputs)
         graph = Graph(operators, tuple(output.name for output in outputs), self.graph.coordinates)
-        return replace(self.query, graph=graph, subscriptions=())
+        return replace(self.query, graph=graph, subscriptions=(), mobile=())
 
 
 # Goals, by kind of operator. A new kind of operator registers its own. -------------------------------------

@@ -30,7 +30,7 @@ from whimbrel.graph.operators.step_pattern import NO_SKIP, Element, StepPattern
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
 from whimbrel.graph.policies import Assign
-from whimbrel.graph.query import Query
+from whimbrel.graph.query import Query, refuse_mobile_parts
 from whimbrel.graph.scope import scope
 from whimbrel.model.time import END_OF_TIME
 
@@ -48,6 +48,7 @@ class Watched(Observer):
     steps_always: ClassVar = True
 
     def __init__(self, query: Query, **settings: Any) -> None:
+        refuse_mobile_parts(query, "why")
         self.watched = drop_unused(query.graph)
         """The operators that make what the query reports, as they were written."""
         self._rows: dict[str, list[Int64Array]] = {}

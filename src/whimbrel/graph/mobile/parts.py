@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from whimbrel.graph.mobile.query import MobileQuery
 from whimbrel.graph.operators import Derive, Graph
 from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.passes.drop_unused import drop_unused
+
+if TYPE_CHECKING:
+    from whimbrel.graph.mobile.query import MobileQuery
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from whimbrel.errors import QuerySyntaxError, Span
 from whimbrel.lang.cpsl import tree as c
 from whimbrel.lang.cpsl.checks import Sign, check_bits, check_comparison, check_interval, check_listed
 from whimbrel.lang.plans import Rules
-from whimbrel.lang.wbl.literals import LENGTHS, short_unit, token_span
 from whimbrel.lang.wbl.literals import number as plain_number
 from whimbrel.lang.wbl.literals import quantity as measured
+from whimbrel.lang.wbl.literals import short_unit, token_span
+from whimbrel.model.length import LENGTHS
 from whimbrel.model.time import UNITS
 
 _REPEATS = {

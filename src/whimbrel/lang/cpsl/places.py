@@ -6,7 +6,7 @@ from whimbrel.errors import QueryError
 from whimbrel.lang.cpsl import tree as c
 from whimbrel.lang.cpsl.predicates import number
 from whimbrel.lang.wbl import tree as t
-from whimbrel.lang.wbl.literals import LENGTHS
+from whimbrel.model.length import LENGTHS
 
 TOLERANCE_M = 1
 """How far a distance may be off and still count as equal."""

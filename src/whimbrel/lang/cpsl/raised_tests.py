@@ -11,7 +11,7 @@ from whimbrel.graph.clauses import FLIPPED
 from whimbrel.lang.cpsl import tree as c
 from whimbrel.lang.cpsl.places import TOLERANCE_M
 from whimbrel.lang.wbl import tree as t
-from whimbrel.lang.wbl.literals import LENGTHS
+from whimbrel.model.length import LENGTHS
 from whimbrel.model.time import SECOND, UNITS
 from whimbrel.model.time import instant as microseconds
 

@@ -63,6 +63,8 @@ def raise_file(tree: t.WblFile) -> c.CpslFile:
                 lines.append(_Raising(regions).subscription(statement))
             case t.RegionNode():
                 pass  # written out where it is used
+            case t.MobileNode():
+                raise no_form("`around`", statement.at, "CPSL has definitions only; leave it out")
             case _:
                 word = type(statement).__name__.removesuffix("Statement").removesuffix("Node").lower()
                 raise no_form(f"`{word}`", statement.at, "CPSL has definitions only; leave it out")

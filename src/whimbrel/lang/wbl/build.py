@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from lark import Token
@@ -9,9 +11,8 @@ from lark import Token
 from whimbrel.errors import DataError, QuerySyntaxError, Span
 from whimbrel.lang.plans import Rules
 from whimbrel.lang.wbl import tree as t
-from whimbrel.lang.wbl.clauses import Clause, OldForm, collect_cases
+from whimbrel.lang.wbl.clauses import Clause, OldForm, collect_cases, collect_mobile
 from whimbrel.lang.wbl.literals import (
-    LENGTHS,
     number,
     quantity,
     short_unit,
@@ -21,6 +22,7 @@ from whimbrel.lang.wbl.literals import (
     whole,
 )
 from whimbrel.lang.wbl.parts import Phrase, make_part, make_pattern, moving, words
+from whimbrel.model.length import LENGTHS
 from whimbrel.model.time import format_instant, instant, time_point
 
 MAX_OPERANDS = 60
@@ -64,7 +66,38 @@ def _subscription(
     return t.SubscriptionNode(_text(name), whole(sequence), str(subscriber), str(actor), cases, at=at)
 
 
+def _mobile(at: Span, focal: t.Occurrence, alias: Token | None, *clauses: Clause) -> t.MobileNode:
+    return collect_mobile(focal, _text(alias), clauses, token_span(alias) if alias else focal.at or at)
+
+
+def _interest(at: Span, region: t.InterestNode, situations: Token | None) -> Clause:
+    return Clause("interest", at, replace(region, of_situations=situations is not None))
+
+
+def _quality(at: Span, _word: Token, precision: Token, recall: Token | None = None) -> Clause:
+    numbers = number(precision), number(recall or precision)
+    return Clause("quality", at, t.QualityNode(*numbers, at=at))
+
+
+def _predict(
+    at: Span, _word: Token, steps: Token, candidates: Token | None, by: Token | None = None
+) -> Clause:
+    most = None if candidates is None else whole(candidates)
+    return Clause("predict", at, t.PredictionNode(whole(steps), most, _text(by), at=at))
+
+
+def _choice(clause: str) -> Callable[..., Clause]:
+    """Make the rule of a clause that is a word and a choice."""
+    return lambda at, _word, choice: Clause(clause, at, t.Chosen(words(choice), at=token_span(choice)))
+
+
+def _bare(at: Span, said: Token) -> Clause:
+    return Clause(words(said), at, t.Chosen(words(said), at=at))
+
+
 def _counted(at: Span, count: Token, unit: Token | None) -> t.QuantityNode | t.Count:
+    if unit is None and str(count) == "0":
+        return t.QuantityNode(((0, "s"),), at=at)  # nothing needs no unit
     if unit is None:
         hint = f"write for example '{count} s' or '{count} min'"
         raise QuerySyntaxError(f"the number {count} needs a unit here", at, hint)
@@ -148,6 +181,37 @@ RULES: Rules = {
     "subscription": _subscription,
     "every": lambda at, every, _word, within: t.WindowClause(None, every, within, at=at),
     "over": lambda at, over, every, _word, within: t.WindowClause(over, every, within, at=at),
+    # Mobile queries
+    "mobile": _mobile,
+    "listed": lambda at, file: Clause("listed in", at, t.Constant(unquote(file), at=token_span(file))),
+    "interest": _interest,
+    "within_reach": lambda at, word, amount: t.InterestNode(str(word), (amount,), at=at),
+    "box_around": lambda at, word, *amounts: t.InterestNode(str(word), amounts, at=at),
+    "outline_around": lambda at, word, text: t.InterestNode(str(word), outline=unquote(text), at=at),
+    "ahead_of": lambda at, word, amount, degrees: t.InterestNode(
+        str(word), (amount,), number(degrees), at=at
+    ),
+    "along_route": lambda at, word, part, name, amount: t.InterestNode(
+        str(word), (amount,), route=t.Dotted(str(part), str(name), at=token_span(part)), at=at
+    ),
+    "shaped_by": lambda at, word, name: t.InterestNode(words(word), function=str(name).lower(), at=at),
+    "report": lambda _, word, *names: Clause("report", token_span(word), tuple(map(_named, names))),
+    "lifetime": lambda at, _word, amount: Clause("lifetime", at, amount),
+    "refresh": lambda at, refresh: Clause("refresh", at, refresh),
+    "refresh_always": lambda at, word: t.RefreshNode(words(word), at=at),
+    "refresh_every": lambda at, amount: t.RefreshNode("every", amount, at=at),
+    "refresh_when": lambda at, word, amount: t.RefreshNode(words(word), amount, at=at),
+    "quality": _quality,
+    "order": _choice("order"),
+    "completeness": lambda at, _word, said, grid=None: Clause(
+        "completeness", at, t.CompletenessNode(words(said), grid, at=at)
+    ),
+    "predicting": _predict,
+    "reusing": _choice("reuse"),
+    "delivering": _choice("deliver"),
+    "leaving_out": _bare,
+    "ending": lambda at, _word, amount: Clause("until silent for", at, amount),
+    "own_motion": _bare,
     # Amounts
     "measured": _quantity,
     "named_amount": lambda at, name, unit: t.NamedAmount(str(name), unit and short_unit(str(unit)), at=at),

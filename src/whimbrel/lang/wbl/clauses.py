@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from whimbrel.errors import QuerySyntaxError, Span
-from whimbrel.lang.wbl.tree import Assignment, CaseNode, GroupKey, PatternNode
+from whimbrel.lang.wbl.tree import Assignment, CaseNode, GroupKey, MobileNode, Occurrence, PatternNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,50 @@ def collect_cases(clauses: Sequence[Clause], at: Span) -> tuple[CaseNode, ...]:
         cases.append(_take_case(rest, at, first=not cases))
     _check_labels(cases)
     return tuple(cases)
+
+
+_MOBILE_FIELDS = {
+    "group by": "group_by",
+    "listed in": "listed",
+    "interest": "interest",
+    "report": "report",
+    "lifetime": "lifetime",
+    "refresh": "refresh",
+    "quality": "quality",
+    "order": "order",
+    "completeness": "completeness",
+    "predict": "prediction",
+    "reuse": "reuse",
+    "deliver": "deliver",
+    "excluding itself": "excluding_itself",
+    "until silent for": "silent",
+    "motion within the interest": "motion_within",
+}
+"""The clauses of a mobile query, in the order in which they are written."""
+
+
+def collect_mobile(focal: Occurrence, alias: str | None, clauses: Sequence[Clause], at: Span) -> MobileNode:
+    """Sort the clauses of a mobile query, which may stand in any order."""
+    values: dict[str, Any] = {}
+    for clause in clauses:
+        field = _MOBILE_FIELDS[clause.word]
+        if field in values:
+            what = "an interest" if field == "interest" else f"`{clause.word}`"
+            raise QuerySyntaxError(f"{what} is given twice", clause.at, "leave out one of them")
+        values[field] = clause.value
+    if "interest" not in values:
+        raise QuerySyntaxError(
+            "a mobile query needs an interest: where things happen that count",
+            at,
+            "write for example 'within 500 m'",
+        )
+    if "report" not in values:
+        raise QuerySyntaxError(
+            "a mobile query reports definitions, and this one names none",
+            at,
+            "write 'report' and the names of definitions",
+        )
+    return MobileNode(focal, alias=alias, at=at, **values)
 
 
 def _take_case(rest: list[Clause], at: Span, *, first: bool) -> CaseNode:

@@ -49,8 +49,9 @@ def compile_text(
     horizon
         How far events of one detection may lie apart where the query does not say it.
     emit
-        Names of the definitions to report, or "all"; by default the subscriptions, or, if there are
-        none, the definitions that no other one uses.
+        Names of the definitions to report, or "all", or names of mobile queries; by default the mobile
+        queries, or, if there are none, the subscriptions, or, if there are none either, the definitions that
+        no other one uses.
 
     Raises
     ------
@@ -96,7 +97,15 @@ def compile_tree(
     wanted = emit if emit is None or isinstance(emit, str) else list(emit)
     lowered = lower(tree, params, known, _horizon(horizon), wanted, forever=forever, folder=folder)
     shown = format_tree(tree) if text is None else text
-    return Query(lowered.graph, shown, lowered.schemas, known, lowered.subscriptions, lowered.warnings)
+    return Query(
+        lowered.graph,
+        shown,
+        lowered.schemas,
+        known,
+        lowered.subscriptions,
+        lowered.warnings,
+        mobile=lowered.mobile,
+    )
 
 
 def _horizon(value: timedelta | str | int | None) -> int | None:

@@ -11,9 +11,6 @@ from whimbrel.errors import QuerySyntaxError, Span
 from whimbrel.lang.wbl.tree import TimesNode
 from whimbrel.model.time import UNITS
 
-LENGTHS = {"m": 1.0, "km": 1_000.0, "mi": 1_609.344, "nmi": 1_852.0}
-"""Units of length, in metres."""
-
 SHORT_UNITS = {UNITS[name]: name for name in ("us", "ms", "s", "min", "h", "d", "w")}
 
 _LARGEST = 2**63 - 1

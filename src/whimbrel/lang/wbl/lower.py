@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
 from whimbrel.errors import QueryError, Span, UnknownNameError, did_you_mean
 from whimbrel.graph.functions import Function
+from whimbrel.graph.mobile import MobileQuery
 from whimbrel.graph.operators import Graph, Operator, Source, clock
-from whimbrel.graph.query import Subscription
+from whimbrel.graph.query import Query, Subscription
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.definitions import DefinitionLowering, declared_type
 from whimbrel.lang.wbl.emit import Operators
+from whimbrel.lang.wbl.mobile import MobileLowering, mobile_name
 from whimbrel.lang.wbl.pattern import TypeInfo
 from whimbrel.lang.wbl.regions import NamedRegions
 from whimbrel.lang.wbl.resolve import QueryScope
@@ -38,6 +40,7 @@ class LoweredWbl:
     schemas: dict[str, EventSchema]
     subscriptions: tuple[Subscription, ...]
     warnings: tuple[str, ...]
+    mobile: tuple[MobileQuery, ...] = ()
 
 
 def lower(
@@ -68,6 +71,7 @@ class Declarations:
     definitions: dict[str, t.Definition | t.SubscriptionNode] = field(default_factory=dict)
     timed_out: dict[str, str] = field(default_factory=dict)
     """Types of matches that ran out of time, and the definitions they belong to."""
+    mobile: dict[str, t.MobileNode] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -89,6 +93,9 @@ class Declarations:
                     declarations._add_definition(name, statement)
                 case t.SubscriptionNode():
                     declarations._add_definition(subscription_name(statement), statement)
+                case t.MobileNode():
+                    declarations._add_mobile(statement)
+        declarations._refuse_shared_names()
         return declarations
 
     def _add_event(self, statement: t.EventNode) -> None:
@@ -143,6 +150,23 @@ class Declarations:
             self._refuse_known(other, statement.at)
             self.timed_out[other] = name
 
+    def _add_mobile(self, statement: t.MobileNode) -> None:
+        name = mobile_name(statement)
+        if name in self.mobile:
+            raise QueryError(
+                f"{name!r} is a mobile query already", statement.at, "name this one: 'around Type as name'"
+            )
+        self.mobile[name] = statement
+
+    def _refuse_shared_names(self) -> None:
+        for name, statement in self.mobile.items():
+            if name in self.definitions or name in self.timed_out:
+                raise QueryError(
+                    f"{name!r} is a definition already",
+                    statement.at,
+                    "give it a name of its own: 'around Type as name'",
+                )
+
     def _refuse_known(self, name: str, at: Span | None) -> None:
         if name in self.events or name in self.definitions or name in self.timed_out:
             kind = "an event" if name in self.events else "a definition"
@@ -189,8 +213,9 @@ class FileLowering:
         """Lower every definition, and keep what the outputs need."""
         for name in self.declared.definitions:
             self._definition(name)
-        outputs = self._outputs(emit)
-        graph = Graph(_needed(self.operators.made, outputs), outputs, self.declared.coordinates)
+        mobile = self._mobile(emit)
+        outputs = self._outputs(emit) if not mobile else _reported(mobile)
+        graph = self._graph(outputs)
         subscriptions = tuple(
             Subscription(name, statement.sequence, statement.subscriber, statement.actor)
             for name, statement in self.declared.definitions.items()
@@ -201,8 +226,55 @@ class FileLowering:
             for name in self.declared.params.unused()
         )
         return LoweredWbl(
-            graph, self.declared.events, subscriptions, tuple(dict.fromkeys(self.scope.warnings))
+            graph, self.declared.events, subscriptions, tuple(dict.fromkeys(self.scope.warnings)), mobile
         )
+
+    def _graph(self, outputs: tuple[str, ...]) -> Graph:
+        return Graph(_needed(self.operators.made, outputs), outputs, self.declared.coordinates)
+
+    def _mobile(self, emit: list[str] | str | None) -> tuple[MobileQuery, ...]:
+        """Make the mobile queries, if they are what is reported."""
+        made = {name: self._around(statement) for name, statement in self.declared.mobile.items()}
+        if emit is None:
+            return tuple(made.values())
+        wanted = list(dict.fromkeys([emit] if isinstance(emit, str) else emit))
+        chosen = tuple(made[name] for name in wanted if name in made)
+        if chosen and len(chosen) < len(wanted):
+            other = next(name for name in wanted if name not in made)
+            raise QueryError(
+                f"{chosen[0].name!r} is a mobile query, and {other!r} is none: report one or the other",
+                hint="ask for definitions, or for mobile queries",
+            )
+        return chosen
+
+    def _around(self, statement: t.MobileNode) -> MobileQuery:
+        focal = statement.focal
+        if focal.type in self.declared.definitions or focal.type in self.declared.timed_out:
+            raise QueryError(
+                f"{focal.type!r} is a definition, and an interest follows events as they come in",
+                focal.at,
+                "write the type of the location updates of what is followed",
+            )
+        info = self._use(focal.type, focal.at)
+        lowering = MobileLowering(
+            statement, self.scope, info, self.declared.regions.folder, self._plain_query
+        )
+        self._check_reported(statement.report)
+        return lowering.lower()
+
+    def _check_reported(self, names: tuple[t.Name, ...]) -> None:
+        known = {**self.declared.definitions, **self._timed_out()}
+        seen: set[str] = set()
+        for item in names:
+            if item.name not in known:
+                raise UnknownNameError("definition", item.name, known, item.at)
+            if item.name in seen:
+                raise QueryError(f"{item.name!r} is reported twice", item.at, "leave out one of them")
+            seen.add(item.name)
+
+    def _plain_query(self, outputs: Sequence[str]) -> Query:
+        """Give the query that reports some definitions of the file."""
+        return Query(self._graph(tuple(outputs)), schemas=self.declared.events, functions=self.functions)
 
     def _definition(self, name: str) -> None:
         if name in self.infos:
@@ -278,6 +350,11 @@ class FileLowering:
             return tuple(dict.fromkeys(names))
         subscriptions = [name for name, item in definitions.items() if isinstance(item, t.SubscriptionNode)]
         return tuple(subscriptions or [name for name in definitions if name not in self.used])
+
+
+def _reported(mobile: Iterable[MobileQuery]) -> tuple[str, ...]:
+    """Name what any of some mobile queries reports."""
+    return tuple(dict.fromkeys(name for query in mobile for name in query.detect.graph.outputs))
 
 
 def timed_out_names(statement: t.Definition | t.SubscriptionNode) -> list[str]:

@@ -296,6 +296,8 @@ def print_statement(statement: t.Statement) -> Block:
             lines = (_line(0, _header(statement), statement.at), *_cases(statement.cases))
         case t.SubscriptionNode():
             lines = (_line(0, _subscription_header(statement), statement.at), *_cases(statement.cases))
+        case t.MobileNode():
+            lines = (_line(0, _around(statement), statement.at), *_mobile_clauses(statement))
     return Block(type(statement), lines)
 
 
@@ -334,6 +336,95 @@ def _header(statement: t.Definition) -> str:
 def _subscription_header(statement: t.SubscriptionNode) -> str:
     name = f" {statement.name}" if statement.name else ""
     return f"Subscription{name} seq {statement.sequence} from {statement.subscriber} to {statement.actor}"
+
+
+# Mobile queries ------------------------------------------------------------------------------------
+
+
+def _around(statement: t.MobileNode) -> str:
+    alias = f" as {statement.alias}" if statement.alias else ""
+    return f"around {_occurrence(statement.focal)}{alias}"
+
+
+def _mobile_clauses(statement: t.MobileNode) -> Iterator[PrintedClause]:
+    """Write the clauses that are there, each on a line, in their one order."""
+    for word, pieces in _about_interest(statement):
+        if pieces:
+            yield PrintedClause(2, _started(word, pieces))
+    for text, at in (*_about_guarantees(statement), *_about_events(statement)):
+        yield _line(2, text, at)
+
+
+def _about_interest(statement: t.MobileNode) -> Iterator[tuple[str, tuple[PrintedText, ...]]]:
+    yield "group by", _separated(PrintedText(_key(item), item.at) for item in statement.group_by)
+    if statement.listed is not None:
+        yield "listed in", (PrintedText(print_expression(statement.listed), statement.listed.at),)
+    interest = statement.interest
+    yield interest.word, (PrintedText(_interest(interest), interest.at),)
+    yield "report", _separated(PrintedText(item.name, item.at) for item in statement.report)
+
+
+def _interest(interest: t.InterestNode) -> str:
+    pieces = [_quoted(interest.outline)] if interest.outline is not None else []
+    pieces += [print_expression(interest.route)] if interest.route is not None else []
+    pieces += [interest.function] if interest.function is not None else []
+    pieces += map(print_amount, interest.amounts)
+    pieces += [f"{_number(interest.degrees)} degrees"] if interest.degrees is not None else []
+    return ", ".join(pieces) + (" of situations" if interest.of_situations else "")
+
+
+def _about_guarantees(statement: t.MobileNode) -> Iterator[tuple[str, Span | None]]:
+    if statement.lifetime is not None:
+        yield f"lifetime {print_amount(statement.lifetime)}", statement.lifetime.at
+    if statement.refresh is not None:
+        yield f"refresh {_refresh(statement.refresh)}", statement.refresh.at
+    if statement.quality is not None:
+        yield f"quality {_quality(statement.quality)}", statement.quality.at
+    if statement.order is not None:
+        yield f"order {statement.order.name}", statement.order.at
+    if statement.completeness is not None:
+        grid = statement.completeness.grid
+        where = "" if grid is None else f" on a grid of {print_amount(grid)}"
+        yield f"completeness {statement.completeness.word}{where}", statement.completeness.at
+
+
+def _refresh(refresh: t.RefreshNode) -> str:
+    if refresh.amount is None:
+        return refresh.word
+    over = " over" if refresh.word == "when quality falls" else ""
+    return f"{refresh.word}{over} {print_amount(refresh.amount)}"
+
+
+def _quality(quality: t.QualityNode) -> str:
+    if quality.precision == quality.recall:
+        return _number(quality.precision)
+    return f"precision {_number(quality.precision)}, recall {_number(quality.recall)}"
+
+
+def _about_events(statement: t.MobileNode) -> Iterator[tuple[str, Span | None]]:
+    if statement.prediction is not None:
+        yield _prediction(statement.prediction), statement.prediction.at
+    if statement.reuse is not None:
+        yield f"reuse {statement.reuse.name}", statement.reuse.at
+    if statement.deliver is not None:
+        yield f"deliver {statement.deliver.name}", statement.deliver.at
+    if statement.excluding_itself is not None:
+        yield statement.excluding_itself.name, statement.excluding_itself.at
+    if statement.silent is not None:
+        yield f"until silent for {print_amount(statement.silent)}", statement.silent.at
+    if statement.motion_within is not None:
+        yield statement.motion_within.name, statement.motion_within.at
+
+
+def _prediction(prediction: t.PredictionNode) -> str:
+    steps = f"predict {prediction.steps} {'step' if prediction.steps == 1 else 'steps'}"
+    if prediction.candidates is None:
+        return steps
+    places = "candidate" if prediction.candidates == 1 else "candidates"
+    return f"{steps}, {prediction.candidates} {places} by {prediction.by}"
+
+
+# Clauses -------------------------------------------------------------------------------------------
 
 
 def _cases(cases: tuple[t.CaseNode, ...]) -> list[PrintedClause]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from whimbrel.errors import DataError, QueryError, Span, UnknownNameError
 from whimbrel.graph.operators.motion import NamedRegion
 from whimbrel.lang.wbl import tree as t
-from whimbrel.lang.wbl.literals import LENGTHS
 from whimbrel.lang.wbl.values import Params, quantity
+from whimbrel.model.length import LENGTHS
 from whimbrel.model.schema import Coordinates
 
 LAYER = "layer"
@@ -185,6 +185,21 @@ class NamedRegions:
         if not shape.is_valid:
             raise QueryError("this is no simple polygon", at, "give the corners in the order of its border")
         return text
+
+
+def outline_corners(text: str, at: Span | None) -> tuple[tuple[float, float], ...]:
+    """Read the outline of an interest: a polygon in WKT, in metres east and north of the focal object."""
+    import shapely
+
+    wkt = NamedRegions(Params(), Coordinates.PLANE).wkt(t.ShapeNode(text=text, at=at))
+    shape = shapely.from_wkt(wkt)
+    if not isinstance(shape, shapely.Polygon) or len(shape.interiors):
+        raise QueryError(
+            "an outline is one polygon without holes",
+            at,
+            "write for example 'POLYGON ((-50 0, 50 0, 0 200, -50 0))': metres east and north",
+        )
+    return tuple((float(x), float(y)) for x, y in shape.exterior.coords[:-1])
 
 
 def _check_distance(bounds: tuple[float, ...], at: Span | None) -> None:

@@ -12,15 +12,18 @@ from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from whimbrel.errors import QuerySyntaxError, Span
-from whimbrel.lang.wbl.literals import LENGTHS, token_span
+from whimbrel.lang.wbl.literals import token_span
+from whimbrel.model.length import LENGTHS
 from whimbrel.model.schema import TYPE_NAMES
 from whimbrel.model.time import UNITS
 
-_KEYWORD = re.compile(r"^([A-Z_]+)\.\d: /([a-z<(][a-z_\\s+*()|?<>]*?)(?:\\b)?/$", re.MULTILINE)
+_KEYWORD = re.compile(r"^([A-Z_]+)\.\d: /([a-z<(][a-z_\\s+*()|?<>-]*?)(?:\\b)?/$", re.MULTILINE)
 """A terminal of the grammar that stands for words."""
 _SHOWN_AS = {
     "_SUBSCRIPTION": ("Subscription",),
     "GROUP": ("group by",),
+    "_STEPS": ("steps",),
+    "_CANDIDATES": ("candidates",),
     "SKIP_NEXT": ("skip to next",),
     "FOLLOWS": ("next", "followed by", "followed by any", "not next", "not followed by"),
 }
@@ -62,9 +65,28 @@ _KINDS = {
     "EQUAL": "'='",
     "DOT": "'.'",
 }
-_STATEMENTS = {"_COORDINATES", "_PARAM", "_EVENT", "_REGION", "_DEFINE", "_SUBSCRIPTION"}
+_STATEMENTS = {"_COORDINATES", "_PARAM", "_EVENT", "_REGION", "_DEFINE", "_SUBSCRIPTION", "_AROUND"}
 _WALK = ("AMONG", "SKIP_PAST", "SKIP_NEXT", "SKIP_TO", "COUNTING", "LIMIT", "TIMING_OUT")
 _CLAUSES = ("DETECT", "WHERE", "ASSIGN", "CONSUMING", "GROUP", "CONTEXT", *_WALK)
+_MOBILE = (
+    "_LISTED_IN",
+    "BOX",
+    "OUTLINE",
+    "AHEAD",
+    "ALONG",
+    "SHAPED_BY",
+    "REPORT",
+    "LIFETIME",
+    "_REFRESH",
+    "QUALITY",
+    "ORDER",
+    "COMPLETENESS",
+    "PREDICT",
+    "REUSE",
+    "DELIVER",
+    "EXCLUDING_ITSELF",
+    "MOTION_WITHIN_THE_INTEREST",
+)
 _VALUES = {"NUMBER", "STRING", "NAME", "LPAR", "MINUS"}
 _RARE = {
     "STAR",
@@ -231,6 +253,8 @@ def _alternatives(expected: set[str]) -> str:
     clauses = [name for name in _CLAUSES if name in rest]
     if len(clauses) > 2:
         rest -= set(clauses) | {"CASE"}
+    mobile = rest >= set(_MOBILE)
+    rest -= {*_MOBILE, "GROUP", "WITHIN", "_UNTIL"} if mobile else set()
     named = sorted(name for name in rest if name not in _RARE and name != "$END")
     for name in named:
         options = [f"'{word}'" for word in keywords().get(name, ())] or [_KINDS.get(name, name.lower())]
@@ -239,6 +263,8 @@ def _alternatives(expected: set[str]) -> str:
         shown.append("'detect'")
     elif len(clauses) > 2:
         shown.append("another clause (where, assign, ...)")
+    if mobile:
+        shown.append("a clause (within, report, ...)")
     if statement:
         shown.append("a new statement (event, define, ...)")
     unique = list(dict.fromkeys(shown))

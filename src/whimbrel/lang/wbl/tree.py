@@ -356,7 +356,7 @@ class Consuming(WblNode):
 
 @dataclass(frozen=True, slots=True)
 class Chosen(WblNode):
-    """`context name`."""
+    """The choice behind a word, as in `context recent` or `deliver changes`; or a clause of words alone."""
 
     name: str
 
@@ -462,7 +462,81 @@ class SubscriptionNode(WblNode):
     cases: tuple[CaseNode, ...]
 
 
-Statement = CoordinatesStatement | ParamNode | EventNode | RegionNode | Definition | SubscriptionNode
+# Mobile queries ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class InterestNode(WblNode):
+    """`within 500 m`, `box 400 m, 200 m`, `ahead 2 km, 60 degrees` and so on: by its first word."""
+
+    word: str
+    amounts: tuple[Amount, ...] = ()
+    degrees: int | float | None = None
+    outline: str | None = None
+    route: Dotted | None = None
+    function: str | None = None
+    of_situations: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshNode(WblNode):
+    """`refresh when moved 50 m`: its words, and how much."""
+
+    word: str
+    amount: Amount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QualityNode(WblNode):
+    """`quality precision 0.9, recall 0.8`, or one number for both."""
+
+    precision: int | float
+    recall: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class CompletenessNode(WblNode):
+    """`completeness strong on a grid of 100 m`."""
+
+    word: str
+    grid: Amount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionNode(WblNode):
+    """`predict 3 steps, 10 candidates by location`."""
+
+    steps: int
+    candidates: int | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MobileNode(WblNode):
+    """`around Position(kind = 'ambulance') as rescue` and its clauses."""
+
+    focal: Occurrence
+    interest: InterestNode
+    report: tuple[Name, ...]
+    alias: str | None = None
+    group_by: tuple[GroupKey, ...] = ()
+    listed: Constant | None = None
+    lifetime: Amount | None = None
+    refresh: RefreshNode | None = None
+    quality: QualityNode | None = None
+    order: Chosen | None = None
+    completeness: CompletenessNode | None = None
+    prediction: PredictionNode | None = None
+    reuse: Chosen | None = None
+    deliver: Chosen | None = None
+    excluding_itself: Chosen | None = None
+    silent: Amount | None = None
+    motion_within: Chosen | None = None
+
+
+Statement = (
+    CoordinatesStatement | ParamNode | EventNode | RegionNode | Definition | SubscriptionNode | MobileNode
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from datetime import timedelta
 from whimbrel.errors import DataError, QueryError, QueryTypeError, Span
 from whimbrel.graph.expressions import Binary, Expr, Literal
 from whimbrel.lang.wbl import tree as t
-from whimbrel.lang.wbl.literals import LENGTHS
+from whimbrel.model.length import LENGTHS
 from whimbrel.model.schema import Type
 from whimbrel.model.time import END_OF_TIME, UNITS, duration, instant
 
@@ -91,7 +91,9 @@ class Params:
                 f"an amount of time is needed here, not {shown}", amount.at, "write for example '5 min'"
             )
         if literal.value <= 0:
-            raise QueryError("an amount of time must be more than nothing", amount.at)
+            raise QueryError(
+                "an amount of time must be more than nothing", amount.at, "write for example '5 min'"
+            )
         return literal.value
 
     def length(self, amount: t.Amount) -> float:
@@ -106,7 +108,7 @@ class Params:
                 f"a length is needed here, not {shown}", amount.at, "write for example '50 m'"
             )
         if literal.value <= 0:
-            raise QueryError("a length must be more than nothing", amount.at)
+            raise QueryError("a length must be more than nothing", amount.at, "write for example '50 m'")
         return literal.value
 
     def window(self, amount: t.Amount) -> tuple[str, int]:
