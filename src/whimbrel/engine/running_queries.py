@@ -233,6 +233,11 @@ class RunningQueries:
             for pipeline in self._running():
                 pipeline.forget_before(time)
 
+    def take_interests(self) -> list[pa.Table]:
+        """Take the interests that began or ended since the last time, where another session compares them."""
+        runs = [each for each in self.pipelines.values() if isinstance(each, MobileRun)]
+        return [table for run in runs for table in run.take_interests()]
+
     @property
     def dropped(self) -> dict[str, int]:
         """How many matches in the making each query has given up because a partition had too many of them."""

@@ -387,6 +387,15 @@ class Session:
         """Take the rows that are no events, with their reasons, since the last call."""
         return self.ingest.rejected.take()
 
+    def take_interests(self) -> pa.Table | None:
+        """Take the interests that began or ended since the last call: for those who compare what is told.
+
+        There are any only where other sessions have other places, and a mobile query tells what is new or
+        changes; see `whimbrel.engine.mobile.retelling`.
+        """
+        tables = self.running.take_interests()
+        return pa.concat_tables(tables, promote_options="permissive") if tables else None
+
     # -- why -------------------------------------------------------------------------------------------------
 
     def why(

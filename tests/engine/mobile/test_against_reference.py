@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 from tests.engine.mobile.comparing import as_told, compiled, in_batches, is_taken, sorted_told, with_snapshots
 from tests.reference.matches import TooLarge
 from tests.reference.mobile import deliveries
-from tests.reference.mobile.strategies import ANCHORED, PLAIN, mobile_queries, worlds_of_events
-from tests.reference.strategies import FEATURES, arrivals, cuts
+from tests.reference.mobile.strategies import PLAIN, mobile_queries, worlds_of_events
+from tests.reference.strategies import arrivals, cuts
 
 from whimbrel.model.time import SECOND
 

@@ -61,7 +61,9 @@ class Cohorts:
         """When something happens even if no event comes."""
         return min((each.pipeline.due for each in self.running.values()), default=END_OF_TIME)
 
-    def step(self, of: Interests, since: Int64Array, before: int, watermark: int) -> tuple[Int64Array, list[Told]]:
+    def step(
+        self, of: Interests, since: Int64Array, before: int, watermark: int
+    ) -> tuple[Int64Array, list[Told]]:
         """Let time pass from one watermark to another for some interests; give their members and what is new.
 
         Those that are nobody's yet begin. Told is what is known from `since` on and before they end.
@@ -73,7 +75,9 @@ class Cohorts:
         older = np.flatnonzero(member != NOBODY)
         if self.bounded and self.shares and len(older) and len(self.running) > MANY:
             member[older] = self._begin(of.take(older), np.full(len(older), before + 1), watermark)
-            self.running = {number: self.running[number] for number in np.unique(member[older] >> BITS).tolist()}
+            self.running = {
+                number: self.running[number] for number in np.unique(member[older] >> BITS).tolist()
+            }
         elif len(older):
             self._go_on(of.take(older), before, watermark)
         if len(fresh):
@@ -84,7 +88,8 @@ class Cohorts:
 
     def _begin(self, of: Interests, since: Int64Array, watermark: int) -> Int64Array:
         """Begin cohorts for some interests, and feed history to them: all that decides about what is known
-        from `since` on."""
+        from `since` on.
+        """
         until = np.minimum(of.end, watermark + 1)
         member = np.empty(len(of), np.int64)
         for lot in self._lots(of, since, until):

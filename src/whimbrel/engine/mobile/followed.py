@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from whimbrel.engine.mobile.areas import AreaSet, ObjectPlaces, areas_at, areas_of_shapes, snapped
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
-from whimbrel.engine.mobile.deliveries import Told, delivery_table
+from whimbrel.engine.mobile.deliveries import Told, delivery_table, interest_table
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.mobile.quality import QualityCondition
@@ -25,7 +25,6 @@ from whimbrel.engine.saved_state import Savable
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.values import BoolArray, FloatArray
-
 from whimbrel.graph.mobile import (
     CorridorInterest,
     FunctionInterest,
@@ -60,7 +59,10 @@ class FollowedObjects:
         self.keys = FocalKeys(query.focal)
         self.updates = LocationUpdates(query.focal, self.keys, events, name)
         self.timelines = Timelines(query.policy.refresh, query.silent)
-        self.telling = telling(query.policy)
+        self._hands_on = owned is not None and query.policy.deliver != "all"
+        """Whether another one compares what is told here with what is told of other places."""
+        self.telling = telling(replace(query.policy, deliver="all") if self._hands_on else query.policy)
+        self._handed_on: list[pa.Table] = []
         self.current: Interests | None = None
         """The interests that have not ended."""
         self.before = BEGINNING_OF_TIME
@@ -83,6 +85,8 @@ class FollowedObjects:
     def due(self) -> int:
         """When something happens even if no event comes."""
         waiting = [self.before + 1] if self._last > self.before else []
+        if self._hands_on and self.current is not None and len(self.current):
+            waiting.append(int(self.current.end.min()))
         return min([self.timelines.due, self.telling.due, *waiting])
 
     def begin(self, coordinates: Coordinates) -> None:
@@ -132,11 +136,24 @@ class FollowedObjects:
             interests = replace(interests, member=member)
             had += found
         told, of = self.telling.tell(had, interests, watermark)
+        if self._hands_on:
+            self._hand_on(interests, watermark)
         self.current = interests.take(interests.end > watermark)
         if each is not None:
             each.keep(self.current.member)
         self.before = watermark
         return self._table(told, of)
+
+    def _hand_on(self, interests: Interests, watermark: int) -> None:
+        """Take note of the interests that begin or end in a step."""
+        changed = interests.take((interests.start > self.before) | (interests.end <= watermark))
+        if len(changed):
+            self._handed_on.append(interest_table(changed, self.query.name, self.keys.values()))
+
+    def take_interests(self) -> list[pa.Table]:
+        """Take the interests that began or ended since the last time, where another one compares them."""
+        taken, self._handed_on = self._handed_on, []
+        return taken
 
     def _switches(self, updates: Updates, watermark: int, coordinates: Coordinates) -> tuple[Switches, Ended]:
         for waypoints in (self._routes, self._samples):

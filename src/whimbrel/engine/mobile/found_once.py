@@ -86,7 +86,9 @@ class FoundOnce:
         for chunk, first, (low, high) in zip(self._chunks, self._firsts, pairwise(bounds), strict=True):
             if high > low:
                 row = numbers[low:high] - first
-                told.append(Told.added(chunk.table, row, chunk.key[row], which[low:high], chunk.known[row], of))
+                told.append(
+                    Told.added(chunk.table, row, chunk.key[row], which[low:high], chunk.known[row], of)
+                )
         return told
 
     def forget_before(self, time: int) -> None:

@@ -31,7 +31,7 @@ class Interests:
 
     def take(self, which: Int64Array | BoolArray) -> Interests:
         """Give some of them."""
-        rows = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        rows: Int64Array = np.flatnonzero(which) if which.dtype == np.bool_ else which.astype(np.int64)
         arrays = {name: getattr(self, name)[rows] for name in _ARRAYS}
         return Interests(**arrays, areas=self.areas.take(rows))
 

@@ -17,33 +17,12 @@ from whimbrel.engine.mobile.deliveries import ADDED, COLUMNS, Told, delivery_tab
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.mobile.telling import telling
 from whimbrel.engine.mobile.updates import FocalKeys
-from whimbrel.engine.report import ATTRIBUTES_KEY, UTC
+from whimbrel.engine.report import ATTRIBUTES_KEY
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, decoded, from_arrow
 from whimbrel.graph.mobile import MobileQuery
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
-
-INTERESTS = pa.schema(
-    [("query", pa.string()), ("interest", pa.int64()), ("start", UTC), ("end", UTC),
-     ("interest_area", pa.string())]
-)  # fmt: skip
-"""The columns of a table of interests, besides `focal`; `end` is null while nobody knows it."""
-
-
-def interest_table(interests: Interests, query: str, keys: list[object]) -> pa.Table:
-    """Write interests as a table."""
-    ends = pa.array(interests.end, mask=interests.end >= END_OF_TIME)
-    columns = [
-        pa.repeat(pa.scalar(query), len(interests)),
-        pa.array(interests.number),
-        pa.array(interests.start).cast(UTC),
-        ends.cast(UTC),
-        interests.areas.texts(),
-    ]
-    focal = pa.array([keys[obj] for obj in interests.obj.tolist()])
-    return pa.table(columns, schema=INTERESTS).append_column("focal", focal)
-
 
 class Retelling:
     """A mobile query, once more: from all that its interests have to what is new, or changes."""
@@ -82,9 +61,8 @@ class Retelling:
         earliest = np.full(len(different), END_OF_TIME)
         np.minimum.at(earliest, place, ends)
         arrays = [np.append(a, b)[first] for a, b in ((had.obj, obj), (had.number, number), (had.start, start))]
-        texts = pa.concat_arrays([self._texts, decoded(_whole(rows.column("interest_area")))])
-        interests = _interests(np.stack([*arrays, earliest]))
-        lifetimes = self.keys.lifetimes(interests.obj, self.query.lifetime)
+        texts = pa.concat_arrays([self._texts, _whole(rows.column("interest_area"))])
+        lifetimes = self.keys.lifetimes(arrays[0], self.query.lifetime)
         return _interests(np.stack([*arrays, earliest]), lifetimes), texts.take(pa.array(first))
 
     def _had(self, told: pa.Table, of: Interests) -> Told:
@@ -152,7 +130,8 @@ def _codes(obj: Int64Array, number: Int64Array) -> Int64Array:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return decoded(column.combine_chunks())
+    array = column.combine_chunks()
+    return decoded(array) if pa.types.is_dictionary(array.type) else array
 
 
 def _numbers(column: pa.ChunkedArray) -> Int64Array:

@@ -74,6 +74,10 @@ class MobileRun(Pipeline):
         """Give the deliveries of a step."""
         yield from self._told
 
+    def take_interests(self) -> list[pa.Table]:
+        """Take the interests that began or ended since the last time, where another one compares them."""
+        return [table for each in self.following for table in each.objects.take_interests()]
+
     def clear_made(self) -> None:
         """Say that nothing is new."""
         self._told = []

@@ -107,7 +107,9 @@ class SharedRuns:
     def forget_before(self, time: int) -> None:
         """Let go of what no interest can look back at."""
         self.cohorts.forget_before(time)
-        self.found = [kept for each in self.found if len(kept := each.take(np.flatnonzero(each.known >= time)))]
+        self.found = [
+            kept for each in self.found if len(kept := each.take(np.flatnonzero(each.known >= time)))
+        ]
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the chains, their runs, and what was found lately."""

@@ -14,7 +14,7 @@ import numpy as np
 from whimbrel.engine.mobile.deliveries import ADDED, KEPT, REMOVED, Told
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.values import BoolArray, Int64Array, UInt64Array
+from whimbrel.engine.values import Int64Array, UInt64Array
 from whimbrel.graph.mobile import MobilePolicy
 from whimbrel.model.time import END_OF_TIME
 
@@ -45,7 +45,12 @@ class Telling(Protocol):
 
 def telling(policy: MobilePolicy) -> Telling:
     """Choose the way of telling that a policy asks for."""
-    return {"all": TellAll, "new": TellNew, "changes": TellChanges}[policy.deliver]()
+    ways: dict[str, type[TellAll] | type[TellNew] | type[TellChanges]] = {
+        "all": TellAll,
+        "new": TellNew,
+        "changes": TellChanges,
+    }
+    return ways[policy.deliver]()
 
 
 class TellAll:

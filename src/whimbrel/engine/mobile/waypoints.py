@@ -64,7 +64,8 @@ class Routes:
         if column.type is not Type.STRING:
             return np.full(len(rows), None)
         texts = decoded(column.values).to_numpy(zero_copy_only=False)
-        return np.where(column.nulls, None, texts)
+        said: Texts = np.where(column.nulls, None, texts)
+        return said
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the routes."""

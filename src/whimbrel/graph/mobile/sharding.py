@@ -55,8 +55,6 @@ def why_one_partition(query: MobileQuery) -> str | None:
         return f"{name} looks at situations wherever their events are"
     if isinstance(policy.refresh, RefreshWhenQualityFalls):
         return f"when interests of {name} move depends on the events around them"
-    if policy.deliver != "all":
-        return f"{name} compares what it tells of an object with what it told before, in other places"
     if policy.reuse == "similar" or not (policy.prediction is None or policy.quality.is_perfect):
         return f"what stands for an interest of {name} may be found in other places"
     once = parts(query, query.detect.rewritten).once
