@@ -14,8 +14,6 @@ REASONS = {
     "route": "an interest of route may reach anywhere",
     "situations": "situations looks at situations wherever their events are",
     "quality": "when interests of quality move depends on the events around them",
-    "new": "new compares what it tells of an object with what it told before, in other places",
-    "changes": "changes compares what it tells of an object with what it told before, in other places",
     "similar": "what stands for an interest of similar may be found in other places",
     "movers": "Stopped follows movers wherever they go",
 }

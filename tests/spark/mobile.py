@@ -82,9 +82,10 @@ def reporting(*names: str) -> Query:
     return replace(whole, graph=replace(whole.graph, outputs=names))
 
 
-def drawn(rng: Random, name: str, **policy: Any) -> MobileQuery:
+def drawn(rng: Random, name: str) -> MobileQuery:
     """A mobile query whose interests can be parted by place."""
     strong = rng.random() < 0.2
+    deliver: Any = rng.choice(("all", "all", "new", "changes"))
     interest: Interest = rng.choice(
         (CircleInterest(rng.choice((60.0, 150.0, 300.0))), BoxInterest(200.0, 120.0))
         + (() if strong else (SectorInterest(250.0, 90.0),))
@@ -109,8 +110,8 @@ def drawn(rng: Random, name: str, **policy: Any) -> MobileQuery:
         policy=MobilePolicy(
             refresh=refresh,
             completeness="strong" if strong else "weak",
+            deliver=deliver,
             grid_m=100.0 if strong else None,
-            **policy,
         ),
         name=name,
         excluding_itself=not strong and rng.random() < 0.3,
@@ -128,8 +129,6 @@ def together(rng: Random) -> list[MobileQuery]:
         replace(weak, name="route", interest=CorridorInterest("route", 30.0)),
         replace(weak, name="situations", of_situations=True),
         replace(weak, name="quality", policy=quality),
-        replace(weak, name="new", policy=MobilePolicy(deliver="new")),
-        replace(weak, name="changes", policy=MobilePolicy(deliver="changes")),
         replace(weak, name="similar", policy=MobilePolicy(quality=Quality(0.8, 0.8), reuse="similar")),
         replace(weak, name="movers", detect=reporting("Stopped")),
     ]

@@ -36,6 +36,7 @@ from whimbrel.spark.contents import columns_of_equals
 from whimbrel.spark.frames import Prepared, place_of, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
 from whimbrel.spark.packing import without_marks
+from whimbrel.spark.retelling import RetellingJob, hands_on, retold
 from whimbrel.spark.rows import DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.settings import BatchSettings
 from whimbrel.spark.types import detection_schema, quoted
@@ -111,6 +112,11 @@ def _run(
         query_of=partitioned.query_of,
         cells=partitioned.cells,
     )
+    if hands_on(query, prepared.sharding):
+        job = replace(job, whole=True, hands_on=True)
+        told = sorted_.frame.mapInArrow(run_partition(job), outcome_schema(job.attributes, job.focal))
+        compared = RetellingJob(query, job.rows, replace(job.rows, whole=whole))
+        return retold(told, compared, _default_partitions(prepared, partitions))
     schema = (outcome_schema if whole else detection_schema)(job.attributes, job.focal)
     return sorted_.frame.mapInArrow(run_partition(job), schema)
 

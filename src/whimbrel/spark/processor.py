@@ -30,6 +30,7 @@ from whimbrel.model.time import format_duration, format_instant
 from whimbrel.space.partitioning import Cells
 from whimbrel.spark.checkpoints import other_shards
 from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
+from whimbrel.spark.retelling import handed_on
 from whimbrel.spark.rows import OutcomeRows, counts_since
 from whimbrel.spark.worker import PRIMARY, spare_modules
 
@@ -59,6 +60,8 @@ class StreamJob:
     """The type of the keys of the objects that the query follows; None: it follows none."""
     cells: Cells | None = None
     """How places are parted, where each shard tells of the interests around its own."""
+    hands_on: bool = False
+    """Whether what is told is compared afterwards, object by object."""
     coordinates: Coordinates | None = None
     log_level: int = field(default_factory=logs.level)
     """From which level on the workers log."""
@@ -117,10 +120,17 @@ class ShardProcessor(StatefulProcessor):
         shard = int(key[0])
         packed = pd.concat(list(rows), ignore_index=True)
         session = self._session(shard)
-        blocks = [to_block(batch) for batch in self._run(shard, session, packed)]
+        answer = self._answer(shard, session, self._run(shard, session, packed))
         self._keep(shard, session)
-        yield pd.DataFrame({"block": blocks})
+        yield answer
         spare_modules()
+
+    def _answer(self, shard: int, session: Session, outcomes: Iterator[pa.RecordBatch]) -> pd.DataFrame:
+        """Pack what comes of a micro-batch."""
+        if not self.job.hands_on:
+            return pd.DataFrame({"block": [to_block(batch) for batch in outcomes]})
+        batches = list(outcomes)
+        return handed_on(batches, shard, self.job.shards, session.watermark)
 
     def close(self) -> None:
         """Nothing to let go of: the state is Spark's."""
@@ -172,7 +182,8 @@ class ShardProcessor(StatefulProcessor):
         progress["processed"] += int(packed["unread"].sum())
         progress |= {
             "received": int(packed["received"].sum()),
-            "detections": detections.num_rows,
+            # Who compares what is told counts it in the end.
+            "detections": 0 if self.job.hands_on else detections.num_rows,
             "shard": shard,
             "state_bytes": len(snapshot),
             "watermark": session.watermark,
@@ -181,6 +192,7 @@ class ShardProcessor(StatefulProcessor):
         self._log(session, progress)
         rows = self.job.rows
         yield from rows.detections(self._written(detections))
+        yield from rows.interests(session.take_interests())
         yield from rows.set_aside(session)
         yield from rows.progress(progress)
 

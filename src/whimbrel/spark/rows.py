@@ -9,6 +9,7 @@ from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -21,6 +22,8 @@ from whimbrel.model.time import format_instant
 from whimbrel.spark.types import arrow_schema
 
 DETECTION, LATE, DUPLICATE, REJECTED, PROGRESS = "detection", "late", "duplicate", "rejected", "progress"
+INTEREST = "interest"
+"""An interest that begins or ends: for who compares what shards tell of an object."""
 REFUSED = "refused"
 """A change of the queries that could not be made."""
 
@@ -80,6 +83,24 @@ class OutcomeRows:
         for kind, table in others.items():
             if table is not None:
                 yield self._batch(kind, {"event": pa.array(_texts(table), pa.string())}, table.num_rows)
+
+    @property
+    def detection_columns(self) -> list[str]:
+        """Name the columns of detections."""
+        return arrow_schema(self.attributes, self.focal).names
+
+    def again(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Write outcomes that were written before."""
+        if not self.whole:
+            rows = rows.filter(pc.equal(rows.column("kind"), DETECTION)).select(self.detection_columns)
+        yield from (batch for batch in rows.to_batches() if batch.num_rows)
+
+    def interests(self, table: pa.Table | None) -> Iterator[pa.RecordBatch]:
+        """Write interests that begin or end."""
+        for batch in () if table is None else table.combine_chunks().to_batches():
+            columns = {name: batch.column(name) for name in batch.schema.names}
+            columns["interest_start"] = columns["start"]
+            yield self._batch(INTEREST, columns, batch.num_rows)
 
     def refused(self, orders: Sequence[str], reasons: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Write changes of the queries that could not be made, and why."""

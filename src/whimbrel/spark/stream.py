@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from whimbrel.graph.mobile.reading import read_of, selections_of
 from whimbrel.graph.operators import ANY
@@ -31,6 +32,7 @@ from whimbrel.spark.checkpoints import with_shards
 from whimbrel.spark.frames import Prepared, coordinates_of, place_of, prepare
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition
 from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_partition
+from whimbrel.spark.retelling import HANDED_ON, RetellingJob, RetellingProcessor, hands_on
 from whimbrel.spark.rows import COUNTED, DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.session import ROCKSDB
 from whimbrel.spark.settings import StreamPlan, StreamSettings
@@ -88,6 +90,7 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings])
         by_space=isinstance(prepared.sharding, BySpace | ByInterests),
         focal=prepared.focal,
         cells=_cells(prepared, packing),
+        hands_on=hands_on(query, prepared.sharding),
         coordinates=coordinates,
     )
     _LOG.info(
@@ -112,11 +115,20 @@ def _cells(prepared: Prepared, packing: Packing) -> Cells | None:
 def run_packed(packed: DataFrame, job: StreamJob, processor: ShardProcessor) -> DataFrame:
     """Run the engines over packed events."""
     _use_rocksdb(packed)
-    answers = packed.groupBy("shard").transformWithStateInPandas(
-        processor, ANSWER, outputMode="append", timeMode="none"
-    )
+    answers = _stateful(packed, processor, HANDED_ON if job.hands_on else ANSWER)
+    if job.hands_on:
+        assert job.query is not None
+        compared = RetellingJob(job.query, job.rows, job.rows, job.shards)
+        answers = _stateful(answers, RetellingProcessor(compared), ANSWER)
     rows = answers.mapInArrow(unpack_partition, outcome_schema(job.attributes, job.focal))
     return with_shards(rows.observe(METRICS, *_metrics()), job.shards)
+
+
+def _stateful(frame: DataFrame, processor: StatefulProcessor, answer: str) -> DataFrame:
+    """Run a stateful operator, shard by shard."""
+    return frame.groupBy("shard").transformWithStateInPandas(
+        processor, answer, outputMode="append", timeMode="none"
+    )
 
 
 def heartbeats(frame: DataFrame, behind: int, shards: int) -> DataFrame:

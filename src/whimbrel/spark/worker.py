@@ -59,6 +59,8 @@ class WorkerJob:
     """The type of the keys of the objects that the query follows; None: it follows none."""
     cells: Cells | None = None
     """How places are parted, where each shard tells of the interests around its own."""
+    hands_on: bool = False
+    """Whether what is told is compared afterwards, object by object."""
     query_of: Callable[[int], Query] | None = None
     """The query that a shard runs, where each runs another."""
     whole: bool = False
@@ -130,11 +132,13 @@ def _run_shard(job: WorkerJob, shard: int, batches: Iterable[pa.RecordBatch]) ->
         for table in tables:
             detections += table.num_rows
             yield from rows.detections(table)
+        yield from rows.interests(session.take_interests())
         yield from rows.set_aside(session, gate.take_rejected())
     progress = counts_since(session.counts, Counts())
     _LOG.info("shard %d: %d events, %d detections", shard, session.counts.received, detections)
+    counted = 0 if job.hands_on else detections  # who compares them counts what is told in the end
     yield from rows.progress(
-        {**progress, "detections": detections, "shard": shard}, session.ingest.noticed.seen()
+        {**progress, "detections": counted, "shard": shard}, session.ingest.noticed.seen()
     )
 
 

@@ -9,18 +9,24 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.engine.mobile.comparing import compiled, is_taken, sorted_told, told
+from tests.engine.mobile.comparing import compiled, sorted_told, told
+from tests.reference.mobile import Always, Every, Moved
 from tests.reference.mobile.strategies import mobile_queries, worlds_of_events
 from tests.reference.strategies import cuts
 from tests.reference.tables import event_table
 
+from whimbrel.engine.mobile.deliveries import INTERESTS
+from whimbrel.engine.mobile.retelling import Retelling
 from whimbrel.engine.session import Session
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.graph.mobile.sharding import sharding_of
 from whimbrel.graph.sharding import ByInterests
 from whimbrel.model.schema import Coordinates
-from whimbrel.model.time import END_OF_TIME
+from whimbrel.model.time import END_OF_TIME, SECOND
 from whimbrel.space.partitioning import Cells, place_copies
 
+CONDITIONS = st.sampled_from([Always(), Every(2 * SECOND), Moved(1.2)])
+TELLINGS = st.sampled_from(["all", "new", "changes"])
 SHIFT = 1.3
 """Events lie on a small lattice: moved like this, the corner of four cells is in the middle of it."""
 POINTS = worlds_of_events().map(lambda events: [each for each in events if each.polygon is None])
@@ -64,32 +70,57 @@ class Shard:
             session.restore(self.saved)
         return session
 
-    def push(self, table: pa.Table, watermark: int) -> list:
-        """What is told of a batch."""
+    def push(self, table: pa.Table, watermark: int) -> tuple[list[pa.Table], list[pa.Table]]:
+        """What is told of a batch, and which interests begin or end."""
         session = self.session()
-        found = told(session.push(table)) + told(session.advance(watermark))
+        tables = [session.push(table), session.advance(watermark)]
+        interests = session.take_interests()
         self.saved = session.snapshot()
-        return found
+        return [each for each in tables if each.num_rows], [] if interests is None else [interests]
 
 
-@given(st.data(), mobile_queries(), POINTS, st.integers(2, 5))
-def test_shards_tell_together_what_one_session_tells(data, query, events, shards):
-    assume(is_taken(query) and events)
-    query = compiled(query)
+class Collector:
+    """Compares what shards tell, and is thrown away after each batch."""
+
+    def __init__(self, query) -> None:
+        self.query, self.saved = query, None
+
+    def push(self, tables: list[pa.Table], interests: list[pa.Table], watermark: int) -> list[pa.Table]:
+        """What is told in the end."""
+        retelling = Retelling(self.query)
+        if self.saved is not None:
+            retelling.load(Blocks.from_bytes(self.saved), "it")
+        nothing = pa.schema([*INTERESTS, pa.field("focal", pa.string())]).empty_table()
+        have = pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+        which = pa.concat_tables(interests, promote_options="permissive") if interests else nothing
+        found = retelling.step(have, which, watermark)
+        blocks = Blocks()
+        retelling.save(blocks, "it")
+        self.saved = blocks.to_bytes()
+        return [] if found is None else [found]
+
+
+@given(st.data(), mobile_queries(refresh=Always()), POINTS, st.integers(2, 5), TELLINGS)
+def test_shards_tell_together_what_one_session_tells(data, query, events, shards, deliver):
+    assume(events)
+    query = compiled(replace(query, deliver=deliver, refresh=data.draw(CONDITIONS)))
     plan = sharding_of(query)
     assume(isinstance(plan, ByInterests))
     events = sorted(events, key=lambda each: each.end)
     alone = Session(query, lateness=None, coordinates="plane")
     expected = [*told(alone.push(shifted(events))), *told(alone.close())]
     parts = [Shard(query, Cells(plan.reach_m, shards).of_shard(shard)) for shard in range(shards)]
+    collector = Collector(query.mobile[0]) if deliver != "all" else None
     found, batches = [], [batch for batch in data.draw(cuts(events)) if batch]
     for number, batch in enumerate(batches):
         rest = [each.end for after in batches[number + 1 :] for each in after]
         watermark = min(rest) - 1 if rest else END_OF_TIME
-        for part, table in zip(
-            parts, pieces(shifted(batch), plan.reach_m, shards, plan.updates), strict=True
-        ):
-            found += part.push(table, watermark)
+        dealt = pieces(shifted(batch), plan.reach_m, shards, plan.updates)
+        steps = [part.push(table, watermark) for part, table in zip(parts, dealt, strict=True)]
+        tables = [table for step, _ in steps for table in step]
+        if collector is not None:
+            tables = collector.push(tables, [table for _, step in steps for table in step], watermark)
+        found += [each for table in tables for each in told(table)]
     assert sorted_told(found) == sorted_told(expected)
 
 

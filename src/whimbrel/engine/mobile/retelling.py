@@ -24,6 +24,7 @@ from whimbrel.graph.mobile import MobileQuery
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
 
+
 class Retelling:
     """A mobile query, once more: from all that its interests have to what is new, or changes."""
 
@@ -60,7 +61,9 @@ class Retelling:
         different, first, place = np.unique(codes, return_index=True, return_inverse=True)
         earliest = np.full(len(different), END_OF_TIME)
         np.minimum.at(earliest, place, ends)
-        arrays = [np.append(a, b)[first] for a, b in ((had.obj, obj), (had.number, number), (had.start, start))]
+        arrays = [
+            np.append(a, b)[first] for a, b in ((had.obj, obj), (had.number, number), (had.start, start))
+        ]
         texts = pa.concat_arrays([self._texts, _whole(rows.column("interest_area"))])
         lifetimes = self.keys.lifetimes(arrays[0], self.query.lifetime)
         return _interests(np.stack([*arrays, earliest]), lifetimes), texts.take(pa.array(first))
@@ -120,7 +123,9 @@ def _interests(rows: Int64Array, lifetimes: Int64Array | None = None) -> Interes
         np.zeros(0),
     )
     lifetimes = np.zeros(count, np.int64) if lifetimes is None else lifetimes
-    return Interests(*rows, lifetimes, np.full(count, NOBODY, np.int64), nowhere)
+    obj, number, start, end = rows
+    member = np.full(count, NOBODY, np.int64)
+    return Interests(obj, number, start, end, lifetimes, member, nowhere)
 
 
 def _codes(obj: Int64Array, number: Int64Array) -> Int64Array:

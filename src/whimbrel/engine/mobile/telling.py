@@ -202,7 +202,7 @@ class TellChanges:
             self.shown = None
             return
         left = shown.take(np.flatnonzero(stays[shown.interest]))
-        self.shown = replace(left, interest=place[left.interest])
+        self.shown = replace(left, interest=place[left.interest]) if len(left) else None
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write what is shown, and of which interests."""
