@@ -11,6 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv
 
 from experiments.mobility import Track, movers
 from whimbrel.errors import MissingDependency, NetworkError
@@ -41,6 +43,46 @@ def drive_grid(
             "--ignore-route-errors", "true", *_positions_to(out, every_s),
         )  # fmt: skip
         return movers(_tracks(out))
+
+
+def record_grid(
+    count: int,
+    *,
+    seconds: int,
+    blocks: tuple[int, int],
+    block_m: float,
+    depart_until_s: float,
+    stops: tuple[int, float] = (0, 0.0),
+    seed: int = 0,
+) -> pa.Table:
+    """Let cars drive through a grid of streets as `drive_grid` does; give what each reports every second.
+
+    Columns are `time` (seconds), `vehicle`, `x`, `y`, `speed` (m/s) and `lane`, as SUMO names it.
+
+    Parameters
+    ----------
+    stops
+        How many of the cars break down where they start, and for how many seconds they block a lane then.
+    """
+    random = np.random.default_rng(seed)
+    with TemporaryDirectory() as folder:
+        net, routes, out = (Path(folder) / name for name in ("net.xml", "routes.xml", "positions.csv"))
+        _run(
+            "netgenerate", "--grid", "--grid.x-number", blocks[0] + 1, "--grid.y-number", blocks[1] + 1,
+            "--grid.length", block_m, "--default.lanenumber", 2, "--tls.guess", "true",
+            "--seed", seed, "--output-file", net,
+        )  # fmt: skip
+        _write_trips(routes, _streets(net), count, 2 * depart_until_s, random, stops)
+        _run(
+            "sumo", "--net-file", net, "--route-files", routes, "--end", seconds, "--seed", seed,
+            "--ignore-route-errors", "true", "--fcd-output", out, "--fcd-output.attributes", "x,y,speed,lane",
+            "--device.fcd.period", 1, "--precision", 2, "--no-step-log", "true", "--no-warnings", "true",
+        )  # fmt: skip
+        table = csv.read_csv(out, parse_options=csv.ParseOptions(delimiter=";"))
+    table = table.rename_columns(
+        [name.removeprefix("vehicle_").removeprefix("timestep_") for name in table.column_names]
+    )
+    return table.rename_columns({"id": "vehicle"}).drop_null()
 
 
 def drive_scenario(
@@ -86,18 +128,27 @@ def _streets(net: Path) -> list[str]:
 
 
 def _write_trips(
-    file: Path, streets: list[str], count: int, until_s: float, random: np.random.Generator
+    file: Path,
+    streets: list[str],
+    count: int,
+    until_s: float,
+    random: np.random.Generator,
+    stops: tuple[int, float] = (0, 0.0),
 ) -> None:
-    """Write cars that start in the first half of the time, each from one street to another."""
+    """Write cars that start in the first half of the time, from street to street; some break down."""
     root = ET.Element("routes")
     departures = np.sort(random.uniform(0.0, until_s / 2, count))
+    broken = set(random.choice(count, stops[0], replace=False).tolist()) if stops[0] else set()
     for number, depart in enumerate(departures.tolist()):
         start, end = random.choice(len(streets), 2, replace=False).tolist()
-        ET.SubElement(
+        trip = ET.SubElement(
             root,
             "trip",
             {"id": f"car-{number}", "depart": f"{depart:.2f}", "from": streets[start], "to": streets[end]},
         )
+        if number in broken:
+            about = {"lane": f"{streets[start]}_0", "endPos": "-60", "duration": f"{stops[1]:.0f}"}
+            ET.SubElement(trip, "stop", about)
     ET.ElementTree(root).write(file)
 
 

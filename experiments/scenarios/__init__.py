@@ -12,8 +12,13 @@ from experiments.scenarios import (
     migcep,
     migcep_queries,
     migcep_rates,
+    mobile,
+    mobile_prediction,
     nursing_home,
     radius,
+    reuse,
+    reuse_estimates,
+    reuse_speed,
 )
 from experiments.scenarios.registry import SCENARIOS, Progress, Scenario, Value, find
 from whimbrel.sim.results import Results
@@ -29,8 +34,13 @@ __all__ = [
     "migcep",
     "migcep_queries",
     "migcep_rates",
+    "mobile",
+    "mobile_prediction",
     "nursing_home",
     "radius",
+    "reuse",
+    "reuse_estimates",
+    "reuse_speed",
     "simulate",
     "write_figures",
 ]

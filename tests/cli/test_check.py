@@ -67,3 +67,32 @@ def test_an_empty_file_is_refused(folder):
         assert done.exit_code == 1
         assert "the file is empty" in done.stderr
     assert folder.run("translate", "empty.cpsl", "--to", "wbl").exit_code == 1
+
+
+MOBILE = """\
+define Slow
+  detect Car(speed < 3)
+
+around Car(kind = 'ambulance') as rescue
+  group by plate
+  listed in 'cars.csv'
+  within 500 m
+  report Slow
+  lifetime 30 min
+"""
+
+
+def test_a_query_that_follows_objects_is_told_with_its_table_checked(folder):
+    folder.write("cars.csv", "key,radius\n7,1 km\n")
+    folder.write("rescue.wbl", MOBILE)
+    done = folder.run("check", "rescue.wbl")
+    assert done.stdout == (
+        "rescue.wbl: fine: around Car(kind = 'ambulance') as rescue within 500 m, lifetime 30 min: "
+        "detects Slow (from Car), needs one event at a time\n"
+    )
+    assert folder.run("fmt", "--check", "rescue.wbl").exit_code == 0
+    assert "1 object of a table" in folder.run("explain", "rescue.wbl").stdout
+    folder.write("cars.csv", "key,radius\n7,far\n")
+    done = folder.run("check", "rescue.wbl")
+    assert done.exit_code == 1
+    assert "rescue.wbl: line 6, col 13: cars.csv: row 1: 'far' is no length" in done.stderr

@@ -17,6 +17,9 @@ from whimbrel.sim.report import table, write_report
 from whimbrel.sim.results import Plot, Results
 
 MIGCEP = {"graphs": 1, "seconds": 60.0, "vehicles": 60}
+MOBILE = {"traffic": "streets", "vehicles": 800, "seconds": 120, "followed": 4, "runs": 2}
+REUSE = {"mobility": "streets", "vehicles": 80, "repeats": 1, "window": 10}
+REUSE_SPEED = {"operators": (4.0,), "selections": 200, "tries": 1, "sample": 100}
 SMALL = {
     "hierarchy": {"cars": 6, "seconds": 40.0, "depth": 1},
     "deployment": {"minutes": 4.0},
@@ -32,6 +35,21 @@ SMALL = {
     "migcep-k-shortest": {**MIGCEP, "ks": (1.0, 4.0), "changes_s": (5.0,), "ahead": 20},
     "migcep-queries-state": {**MIGCEP, "states_kb": (0.0, 1_000.0), "ahead_s": 60.0},
     "migcep-queries-events": {**MIGCEP, "events_b": (10.0, 100.0), "ahead_s": 60.0},
+    "mobile-predeployed": {**MOBILE, "edges": (100.0, 500.0)},
+    "mobile-conditions": {**MOBILE, "edges": (100.0, 500.0)},
+    "mobile-initialization": {**MOBILE, "counts": (5.0, 50.0)},
+    "mobile-prediction-edge": {**MOBILE, "edges": (100.0, 500.0)},
+    "mobile-prediction-lead": {**MOBILE, "leads_s": (1.0, 10.0)},
+    "mobile-candidates": {**MOBILE, "numbers": (1.0, 5.0)},
+    "mobile-predictors": {**MOBILE, "leads_s": (1.0, 10.0)},
+    "reuse-batches": {**REUSE, "seconds": 20, "cars": 4, "sides_m": (5_000.0,), "thresholds": (0.3, 0.6)},
+    "reuse-single": {**REUSE, "seconds": 2, "cars": 4, "sides_m": (5_000.0,), "thresholds": (0.5,)},
+    "reuse-cars": {**REUSE, "seconds": 20, "cars": (2.0, 4.0), "thresholds": (0.5,)},
+    "reuse-estimates": {**REUSE, "seconds": 4, "cars": 4, "cells_m": (500.0,), "slide": 10},
+    "reuse-neighbours": {**REUSE, "seconds": 4, "cars": 4, "neighbours": (1.0, 3.0)},
+    "reuse-prediction": {**REUSE, "seconds": 30, "cars": 3, "before_s": 10, "thresholds": (0.3, 0.6)},
+    "reuse-complexity": {**REUSE_SPEED, "complexities": (1.0, 10.0), "batches": 2},
+    "reuse-decisions": {**REUSE_SPEED, "complexity": 10, "batches": (1.0, 4.0)},
     "comet-depth": {"minutes": 60.0, "depths": (1.0, 2.0)},
     "comet-window": {"minutes": 60.0, "tolerances_min": (60.0,), "windows_s": (10.0, 60.0)},
 }

@@ -142,6 +142,12 @@ def test_a_function_makes_interests():
     assert "POLYGON" in made.interest.function([{"x": 1.0, "y": 2.0}])
 
 
+@pytest.mark.parametrize("kind", ["vectorised", "aggregate"])
+def test_a_function_of_columns_makes_none(kind: str):
+    with pytest.raises(QueryError, match="'reach' takes columns of values"):
+        around("shaped by reach", functions=[wb.function(str, name="reach", **{kind: True})])
+
+
 def test_the_text_of_a_query_gives_it_again():
     query = compile_text(f"{PLAIN}around Car(v > 1) as me within 1 nmi report A lifetime 5 min deliver new")
     assert compile_text(query.text) == query
@@ -313,6 +319,11 @@ def test_follow_takes_a_pattern_of_steps_and_conditions_of_the_builder():
         (lambda plain: wb.follow(plain, type="X", within=5, where="1 param q = 1"), "more than a condition"),
         (lambda plain: wb.focal("X", listed=[{"plate": 1}]), "has no column 'key'"),
         (lambda plain: wb.focal("X", listed=[{"key": 1}]), "the key 1 is no string"),
+        (lambda plain: wb.focal("X", only=1), "following X: the key 1 is no string"),
+        (
+            lambda plain: wb.focal("X", only="a", listed=[{"key": "a"}]),
+            "named or listed in a table, not both",
+        ),
         (lambda plain: wb.MobilePolicy(deliver="some"), "there is no deliver 'some'; use one of: all, new"),
         (lambda plain: wb.MobilePolicy(quality=2), "precision lies between 0 and 1"),
         (lambda plain: wb.RefreshEvery("0 s"), "has to be more than nothing"),

@@ -176,7 +176,8 @@ _COMPILING = (
     ),
     click.option(
         "--emit", multiple=True, callback=_names, metavar="NAME,...",
-        help="The definitions to report, or all. By default those that no other definition uses.",
+        help="The definitions to report, or all, or mobile queries. By default these, or what no other "
+        "definition uses.",
     ),
     click.option(
         "--context", type=click.Choice([context.value for context in Context]),

@@ -88,10 +88,35 @@ class RunningQueries:
 
     def _deployed(self, query: Query, name: str) -> Pipeline | QueryInstance:
         if query.mobile:
-            return MobileRun(query, self.events, name, self.places)
+            return self._mobile(query, name)
         if self._observer is not None:
             return Pipeline(query, self.events, name, self._observer.passes, observer=self._observer)
         return self.sharing.templates.deploy(query, name)
+
+    def _mobile(self, query: Query, name: str) -> MobileRun:
+        """Start a mobile query, with the events that are still remembered as its history."""
+        started = MobileRun(query, self.events, name, self.places)
+        started.context.coordinates = started.context.coordinates or self.context.coordinates
+        if len(self.events.stream.store):
+            started.catch_up()
+        started.begin_at(self.events.stream.watermark + 1)
+        return started
+
+    def mobile(self, name: str | None) -> MobileRun:
+        """Look up a running query that follows something."""
+        self.query(name)  # says what is wrong with the name
+        found = next(iter(self.pipelines.values())) if name is None else self.pipelines[name]
+        if not isinstance(found, MobileRun):
+            raise QueryError(
+                f"the query {found.name!r} follows nothing", hint="a mobile query says around ..."
+            )
+        return found
+
+    def begin_at(self, time: int) -> None:
+        """Let mobile queries follow nobody before a time."""
+        for query in self.pipelines.values():
+            if isinstance(query, MobileRun):
+                query.begin_at(time)
 
     def remove(self, name: str) -> None:
         """Stop a query and forget its state."""
@@ -110,6 +135,10 @@ class RunningQueries:
         if name not in self.pipelines:
             raise UnknownNameError("running query", name, self.pipelines)
         return self.pipelines[name].query
+
+    def plan_anew(self) -> None:
+        """Say that what queries need has changed."""
+        self._is_planned = False
 
     def plan(self) -> None:
         """Work out what all queries need together, once they have changed."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whimbrel.engine.ingest import Counts, Ingest
 from whimbrel.engine.mobile.followed import OwnedPlaces
@@ -20,6 +21,7 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.total_order import times_of
 from whimbrel.errors import QueryError, WhimbrelError
 from whimbrel.graph.expressions import Attribute
+from whimbrel.graph.mobile import ListedObject
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.model.batch import Normalised
 from whimbrel.model.frames import EventTable, batches
@@ -153,6 +155,59 @@ class Session:
     def remove(self, name: str) -> None:
         """Stop a query and forget its state."""
         self.running.remove(name)
+
+    def recall(self, events: EventTable, *, until: Moment | None = None) -> None:
+        """Let the queries know what happened before, and tell nothing of it.
+
+        Mobile queries begin after these events, which are the history of their first interests; other queries
+        go on as if they had run before. Live events follow without a gap: those up to `until`, or else up to
+        the last of these events, have been seen.
+
+        Examples
+        --------
+        >>> import whimbrel as wb
+        >>> near = wb.follow(wb.compile("define Slow detect Position(speed < 1)"), "a", type="Position",
+        ...                  within="150 m", lifetime="1 min")
+        >>> session = wb.Session(near)
+        >>> session.recall([{"type": "Position", "time": 0, "source": "b", "x": 0, "y": 0, "speed": 0}])
+        >>> told = session.push([{"type": "Position", "time": 9, "source": "a", "x": 9, "y": 0, "speed": 8}])
+        >>> session.close().select(["focal", "type", "live"]).to_pylist()
+        [{'focal': 'a', 'type': 'Slow', 'live': False}]
+        """
+        self._plan()
+        self.running.begin_at(END_OF_TIME)
+        last = self.watermark
+        for batch in batches(events, rows=self.slice_rows):
+            accepted = self.normalise(batch).events
+            last = max(last, int(pc.max(accepted.column("end").cast(pa.int64())).as_py() or last))
+            self.ingest.accept(accepted)
+            self._run()
+        self.ingest.advance(last if until is None else instant(until))
+        self._run()
+        self.running.begin_at(self.watermark + 1)
+
+    def follow(
+        self, objects: Iterable[ListedObject | Value], *, query: str | None = None, mobile: str | None = None
+    ) -> None:
+        """Put objects on the list of a mobile query that follows those of a table.
+
+        They are followed from their next location update on. A lifetime longer than any before reaches back
+        only to events that are still remembered.
+
+        Parameters
+        ----------
+        objects
+            Their keys, or `ListedObject` with a radius and a lifetime of its own.
+        query, mobile
+            The name of the query, and of the mobile query in it, where there are several.
+        """
+        rows = [each if isinstance(each, ListedObject) else ListedObject(each) for each in objects]
+        self.running.mobile(query).following_of(mobile).objects.follow(rows)
+        self.running.plan_anew()
+
+    def unfollow(self, keys: Iterable[Value], *, query: str | None = None, mobile: str | None = None) -> None:
+        """Take objects off the list; their interests end now."""
+        self.running.mobile(query).following_of(mobile).objects.unfollow(keys)
 
     def name_queries(self) -> None:
         """Let detections say in a column `@query` which query they are of."""

@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.condition_templates import rows_passing
 from whimbrel.engine.identity import NUMBER
 from whimbrel.engine.shapes import SHAPE, shape_texts
 from whimbrel.engine.streams import ARRIVAL, ExecutionContext, OperatorStream, Subscriber
@@ -103,6 +104,20 @@ class SourceEvents:
         for event_type, of_type in self._by_type(codes, names, rows):
             self._touched += self._types[event_type].feed(of_type, self.context)
         return self._touched
+
+    def show_again(self, rows: Int64Array, selectors: Iterable[Selector]) -> None:
+        """Let some selections have remembered events once more, for a query that was not there before."""
+        self.clear()
+        frame_types = self.stream.store.column(Attribute(None, "type"), rows)
+        types = decoded(frame_types.values).to_numpy(zero_copy_only=False)
+        points = np.array([str(name).startswith(TIME_POINT) for name in types], np.bool_)
+        for event_type, condition in dict.fromkeys(selectors):
+            some = rows[~points if event_type == ANY else types == event_type]
+            if condition is not None and len(some):
+                some = rows_passing(condition, self.context, self.stream, some)
+            selection = self._types[event_type].streams[condition]
+            selection.new = some
+            self._touched.append(selection)
 
     def advance(self, watermark: int) -> None:
         """Let time pass for all selections: they have one clock."""

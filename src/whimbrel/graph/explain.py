@@ -28,7 +28,7 @@ from whimbrel.graph.operators import Graph, Operator, Source
 from whimbrel.graph.operators.base import ONE_INSTANT
 from whimbrel.graph.passes import RewriteStep, rewrite
 from whimbrel.graph.policies import Assign, RestrictionWindow, SelectionPolicy, SelectionWindow, Shift
-from whimbrel.graph.query import Query
+from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.rewritten import rewritten, step_document, step_words
 from whimbrel.graph.sharding import (
     ByKeys,
@@ -50,7 +50,7 @@ _ONE_RATE: Mapping[str, float] = MappingProxyType({})
 
 
 def explain(
-    query: Query | Graph,
+    query: Query | Compilable | Graph,
     format: str = "text",  # noqa: A002
     *,
     rates: Mapping[str, float] = _ONE_RATE,
@@ -119,7 +119,7 @@ def explain(
       n2 --> n3
       style n3 stroke-width:3px
     """
-    graph, mobile = (query.graph, query.mobile) if isinstance(query, Query) else (query, ())
+    graph, mobile = _parts_of(query)
     if format not in FORMATS:
         raise QueryError(f"there is no format {format!r}; use one of: {', '.join(FORMATS)}")
     if stage not in STAGES:
@@ -139,20 +139,28 @@ def _is_there(graph: Graph, name: str) -> bool:
     return name in types or any(operator.name == name for operator in graph.operators)
 
 
-def summary(query: Query | Graph) -> str:
+def summary(query: Query | Compilable | Graph) -> str:
     """Say in a line what a query detects, from which events, and how far back it reaches.
 
     >>> from whimbrel.lang.wbl import compile_text
     >>> summary(compile_text("define Late detect Leave then not Arrive for 1 h"))
     'detects Late (from Leave, Arrive), reaches back 1 h'
     """
-    if isinstance(query, Query) and query.mobile:
-        return "; ".join(map(_mobile_summary, query.mobile))
-    facts = GraphFacts.of(query.graph if isinstance(query, Query) else query, _ONE_RATE)
+    graph, mobile = _parts_of(query)
+    if mobile:
+        return "; ".join(map(_mobile_summary, mobile))
+    facts = GraphFacts.of(graph, _ONE_RATE)
     found = [
         f"{facts.types[name] or name} (from {', '.join(facts.sources(name))})" for name in facts.graph.outputs
     ]
     return f"detects {', '.join(found)}, {_reach_words(facts.whole_reach)}"
+
+
+def _parts_of(query: Query | Compilable | Graph) -> tuple[Graph, tuple[MobileQuery, ...]]:
+    if isinstance(query, Graph):
+        return query, ()
+    whole = compiled(query)
+    return whole.graph, whole.mobile
 
 
 def _mobile_summary(mobile: MobileQuery) -> str:

@@ -16,7 +16,7 @@ from whimbrel.graph.mobile import FocalObjects, Interest, MobilePolicy, MobileQu
 from whimbrel.graph.operators import ANY, Derive, Source
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.scope import selection
-from whimbrel.lang.listed import FocalTable, listed_objects
+from whimbrel.lang.listed import FocalTable, checked_key, listed_objects
 from whimbrel.lang.values import ValueBuilder
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.compile import compile_tree
@@ -157,12 +157,15 @@ def _focal(
     schemas: Mapping[str, EventSchema],
     functions: Iterable[Function],
 ) -> FocalObjects:
+    if only is not None and listed is not None:
+        raise QueryError("objects are named or listed in a table, not both", hint="leave out one of them")
     schema = schemas.get(event_type)
     kind = Type.STRING if key == "source" else None if schema is None else schema.attributes.get(key)
+    several = [only] if only is None or isinstance(only, bool | int | float | str | datetime) else only
     return FocalObjects(
         event_type,
         key,
-        [only] if isinstance(only, bool | int | float | str | datetime) else only,
+        None if only is None else [checked_key(each, kind, f"following {event_type}") for each in several],
         None if where is None else _condition(event_type, where, schema, functions),
         None if listed is None else listed_objects(listed, kind),
     )

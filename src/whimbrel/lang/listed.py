@@ -85,7 +85,7 @@ def _listed(rows: Iterator[pa.RecordBatch], where: str, kind: Type | None) -> tu
         for key, radius, lifetime in zip(*columns, strict=True):
             number += 1
             row = f"{where}: row {number}"
-            made = _object(_key(key, kind, row), radius, lifetime, row)
+            made = _object(checked_key(key, kind, row), radius, lifetime, row)
             if made.key in found:
                 raise DataError(f"{row}: the key {made.key!r} is there already; each object has one row")
             found[made.key] = made
@@ -102,9 +102,10 @@ def _check_columns(names: list[str], where: str) -> None:
             raise DataError(f"{where} has a column {near[0]!r}; did you mean {wanted!r}?")
 
 
-def _key(key: Any, kind: Type | None, row: str) -> Value:
+def checked_key(key: Any, kind: Type | None, where: str) -> Value:
+    """Give the key of an object, which has to be of the type that its attribute has."""
     if key is None:
-        raise DataError(f"{row} has no key")
+        raise DataError(f"{where} has no key")
     if isinstance(key, float) and key.is_integer() and kind is not Type.FLOAT:
         key = int(key)  # a column of whole numbers with gaps
     expected = {Type.INT: int, Type.STRING: str, Type.BOOL: bool}.get(kind) if kind else None
@@ -112,7 +113,7 @@ def _key(key: Any, kind: Type | None, row: str) -> Value:
     if not fits or not isinstance(key, bool | int | float | str):
         wanted = kind.value if kind else "text or number"
         raise DataError(
-            f"{row}: the key {key!r} is no {wanted}, as the attribute is that tells objects apart"
+            f"{where}: the key {key!r} is no {wanted}, as the attribute is that tells objects apart"
         )
     return float(key) if kind is Type.FLOAT and not isinstance(key, str) else key
 

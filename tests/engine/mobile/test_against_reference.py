@@ -1,4 +1,4 @@
-"""The engine tells of every interest what the reference tells: random queries, movements, events and batches."""
+"""The engine tells of every interest what the reference tells, however events arrive."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 
 from tests.reference.data import Event
@@ -46,3 +47,20 @@ def read_by(graph: Graph, events: Sequence[Event]) -> list[Event]:
     sources = [operator for operator in graph.operators if isinstance(operator, Source)]
     types = {operator.event_type for operator in sources if not isinstance(operator, TimePoints)}
     return [event for event in events if event.type in types or ANY in types]
+
+
+# From quality to distance, for events that lie evenly.
+
+
+def lens(radius: float, distance: float) -> float:
+    """The share of a circle that lies in the same circle elsewhere (equations 3.4 and 3.5, as printed)."""
+    if distance >= 2 * radius:
+        return 0.0
+    area = 2 * radius**2 * math.acos(distance / (2 * radius))
+    area -= distance / 2 * math.sqrt(4 * radius**2 - distance**2)
+    return area / (math.pi * radius**2)
+
+
+def printed_distance(radius: float, quality: float) -> float:
+    """The lens taken for a circle of the same area (equations 3.6 and 3.7): less than is allowed."""
+    return 2 * (radius - math.sqrt(quality * radius**2))

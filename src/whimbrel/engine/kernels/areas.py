@@ -31,19 +31,15 @@ def doubt(limit, lonlat):
 
 
 @inlined
-def in_circle(numbers, area, lonlat, x, y):
-    """Tell whether a point lies in a circle: quickly, or where that is in doubt, by the distance."""
-    limit = numbers[area, 3]
-    around = doubt(limit, lonlat)
+def in_circle(numbers, area, lonlat, around, x, y):
+    """Tell whether a point lies in a circle: quickly, or where that is in `doubt`, by the distance."""
     if lonlat:
         square = half_chord(numbers[area, 0], numbers[area, 1], x, y)
     else:
         dx, dy = x - numbers[area, 0], y - numbers[area, 1]
         square = dx * dx + dy * dy
-    if square < limit - around:
-        return True
-    if square > limit + around:
-        return False
+    if abs(square - numbers[area, 3]) > around:
+        return square < numbers[area, 3]
     if lonlat:
         return sphere(numbers[area, 0], numbers[area, 1], x, y) <= numbers[area, 2]
     return math.hypot(x - numbers[area, 0], y - numbers[area, 1]) <= numbers[area, 2]
@@ -63,7 +59,7 @@ def in_area(kind, numbers, rings, corners, lonlat, area, x, y):
     if kind == NOWHERE or x != x or y != y:
         return False
     if kind == CIRCLE:
-        return in_circle(numbers, area, lonlat, x, y)
+        return in_circle(numbers, area, lonlat, doubt(numbers[area, 3], lonlat), x, y)
     if in_polygon(kind, numbers, rings, corners, area, x, y):
         return True
     if not lonlat:

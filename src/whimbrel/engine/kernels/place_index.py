@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from whimbrel.engine.kernels.areas import NOWHERE, in_circle, in_polygon
+from whimbrel.engine.kernels.areas import NOWHERE, doubt, in_area, in_circle, in_polygon
 from whimbrel.space.kernels.cover import APART, INSIDE, bounds, relation_to_box
 from whimbrel.space.kernels.exact import BOX, CIRCLE
 from whimbrel.space.kernels.jit import inlined, kernel
@@ -116,7 +116,7 @@ def area_bounds(kind, numbers, lonlat, area):
 
 @kernel
 def most_rows(kinds, numbers, lonlat, since, until, chunks, columns, starts, boxes):
-    """Count the rows of all cells that areas may touch: no more than these can be found."""
+    """Count the rows of all cells that areas may touch, as often as they are looked at: no more are found."""
     most = 0
     for area in range(len(kinds)):
         if kinds[area] == NOWHERE:
@@ -135,7 +135,7 @@ def most_rows(kinds, numbers, lonlat, since, until, chunks, columns, starts, box
                 for c in range(cell, cell + each):
                     if boxes[c, 1] <= y1 and boxes[c, 3] >= y0:
                         times = _touches(x0, x1, boxes[c, 0], boxes[c, 2], lonlat)
-                        most += min(times, 1) * (starts[c + 1] - starts[c])
+                        most += times * (starts[c + 1] - starts[c])
     return most
 
 
@@ -208,8 +208,8 @@ def _in_chunk(
             )
             if is_whole and to_area == INSIDE:
                 if len(found):
-                    which[total : total + high - low] = area
-                    found[total : total + high - low] = rows[low:high]
+                    for row in range(low, high):
+                        which[total + row - low], found[total + row - low] = area, rows[row]
                 total += high - low
             elif to_area != APART or not x0 > -math.inf:
                 total = _test_rows(
@@ -246,22 +246,18 @@ def _relation(kind, area, numbers, rings, corners, lonlat, x0, y0, x1, y1):
 def _test_rows(
     kind, numbers, rings, corners, lonlat, area, x0, x1, turn, low, high, rows, x, y, which, found, total
 ):
-    """Look at single rows."""
+    """Look at single rows. Each is written before it is known to count: there is room for all of the cell."""
     writes = len(found) > 0
+    around = doubt(numbers[area, 3], lonlat) if kind == CIRCLE else 0.0
     for row in range(low, high):
         lon = x[row] + turn
-        if not x0 <= lon <= x1:
-            continue
         if kind == CIRCLE:
-            inside = in_circle(numbers, area, lonlat, x[row], y[row])
+            inside = (x0 <= lon <= x1) and in_circle(numbers, area, lonlat, around, x[row], y[row])
+        elif x0 > -math.inf:
+            inside = (x0 <= lon <= x1) and in_polygon(kind, numbers, rings, corners, area, lon, y[row])
         else:
-            inside = in_polygon(kind, numbers, rings, corners, area, lon, y[row])
-            if lonlat and not inside and not x0 > -math.inf:
-                inside = in_polygon(kind, numbers, rings, corners, area, lon + 360.0, y[row]) or in_polygon(
-                    kind, numbers, rings, corners, area, lon - 360.0, y[row]
-                )
-        if inside:
-            if writes:
-                which[total], found[total] = area, rows[row]
-            total += 1
+            inside = in_area(kind, numbers, rings, corners, lonlat, area, lon, y[row])
+        if writes:
+            which[total], found[total] = area, rows[row]
+        total += np.int64(inside)
     return total

@@ -73,11 +73,11 @@ class AreaSet:
         return self.coordinates is Coordinates.LONLAT
 
     @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """What kernels read of areas."""
         return self.kind, self.numbers, self.rings, self.corners
 
-    def take(self, rows: Int64Array) -> AreaSet:
+    def take(self, rows: Int64Array | BoolArray) -> AreaSet:
         """Give some of them."""
         rings = self.rings[rows]
         new, corners = np.full(len(rings), NO_RINGS, np.int64), self.corners[:0]
@@ -115,6 +115,15 @@ class AreaSet:
         """Read what `save` wrote."""
         return cls(Coordinates(blocks.json(f"{name}/coordinates")), **blocks.arrays(name))
 
+    def keys(self) -> list[bytes]:
+        """Give what is the same of two areas if they are one and the same, and else is not."""
+        numbers = self.numbers + 0.0  # below nought, too, nought is nought
+        kinds = self.kind.astype("S2")
+        rows = [kind + row.tobytes() for kind, row in zip(kinds.tolist(), numbers, strict=True)]
+        for place in np.flatnonzero(self.rings != NO_RINGS).tolist():
+            rows[place] += (self._ring(int(self.rings[place])) + 0.0).tobytes()
+        return rows
+
     def bounds(self) -> FloatArray:
         """Give their bounding boxes, a row each; NaN for what is nowhere.
 
@@ -141,13 +150,17 @@ class AreaSet:
     def _polygon(self, first: int) -> shapely.Geometry:
         import shapely
 
-        corners = self.corners[first + 1 : first + 1 + 2 * int(self.corners[first])].reshape(-1, 2)
+        corners = self._ring(first).reshape(-1, 2)
         gaps = np.flatnonzero(np.isnan(corners[:, 0]))
         if not len(gaps):
             return shapely.polygons(corners)
         rings = [ring[~np.isnan(ring[:, 0])] for ring in np.split(corners, gaps)]
         # Which ring is a hole of which other one shows by what lies where.
         return shapely.build_area(shapely.multilinestrings([shapely.linestrings(ring) for ring in rings]))
+
+    def _ring(self, first: int) -> FloatArray:
+        """Give the numbers of all corners of a polygon."""
+        return self.corners[first + 1 : first + 1 + 2 * int(self.corners[first])]
 
     def texts(self) -> pa.Array:
         """Write them as WKT, as deliveries show them; null for what is nowhere.
@@ -401,7 +414,8 @@ def _area_of(shape: Any, coordinates: Coordinates) -> AreaSet:
         return nowhere(1, coordinates)
     circle = as_circle(shape) if isinstance(shape, str) else None
     if circle is not None:
-        return circles(*(np.array([number]) for number in circle[1:]), coordinates)
+        x, y, radius_m = (np.array([number]) for number in circle[1:])
+        return circles(x, y, radius_m, coordinates)
     polygon = _checked(shape)
     if polygon.is_empty:
         return nowhere(1, coordinates)

@@ -68,8 +68,7 @@ class Cohorts:
 
         Those that are nobody's yet begin. Told is what is known from `since` on and before they end.
         """
-        for history in self.histories:
-            history.take_in()
+        self.take_in()
         member = of.member.copy()
         fresh = np.flatnonzero(member == NOBODY)
         older = np.flatnonzero(member != NOBODY)
@@ -84,12 +83,15 @@ class Cohorts:
             member[fresh] = self._begin(of.take(fresh), since[fresh], watermark)
         return member, list(self._found(of, member, since, watermark))
 
+    def take_in(self) -> None:
+        """Add what is new to the histories."""
+        for history in self.histories:
+            history.take_in()
+
     # -- events --------------------------------------------------------------------------------------------
 
     def _begin(self, of: Interests, since: Int64Array, watermark: int) -> Int64Array:
-        """Begin cohorts for some interests, and feed history to them: all that decides about what is known
-        from `since` on.
-        """
+        """Begin cohorts for some interests, and feed them the history that decides on what is known since."""
         until = np.minimum(of.end, watermark + 1)
         member = np.empty(len(of), np.int64)
         for lot in self._lots(of, since, until):

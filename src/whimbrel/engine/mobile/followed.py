@@ -1,4 +1,4 @@
-"""Whom a mobile query follows, and where: from events up to a watermark to what is told of their interests."""
+"""Whom a mobile query follows, and where: from events up to a watermark to what is told of interests."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
 from whimbrel.engine.mobile.deliveries import Told, delivery_table, interest_table
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.interests import Interests
-from whimbrel.engine.mobile.quality import QualityCondition
+from whimbrel.engine.mobile.quality_condition import QualityCondition
 from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.telling import telling
 from whimbrel.engine.mobile.timelines import Ended, Switches, Timelines
 from whimbrel.engine.mobile.updates import FocalKeys, LocationUpdates, Updates
-from whimbrel.engine.mobile.waypoints import Routes, Samples
+from whimbrel.engine.mobile.waypoints import LastRoutes, SamplesSoFar
 from whimbrel.engine.saved_state import Savable
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
@@ -47,7 +47,7 @@ class OwnedPlaces(Protocol):
 class FollowedObjects:
     """The objects that a mobile query follows, and their interests.
 
-    Everything happens by event time: a step takes it from one watermark to another, however far apart they are.
+    Everything happens by event time: a step takes it from one watermark to another, however far apart.
     """
 
     def __init__(
@@ -70,8 +70,10 @@ class FollowedObjects:
         self._last = BEGINNING_OF_TIME
         """When the last event that came ends: the watermark may not have reached it."""
         interest, refresh = query.interest, query.policy.refresh
-        self._routes = Routes(interest.attribute, events) if isinstance(interest, CorridorInterest) else None
-        self._samples = Samples(events) if isinstance(interest, FunctionInterest) else None
+        self._routes = (
+            LastRoutes(interest.attribute, events) if isinstance(interest, CorridorInterest) else None
+        )
+        self._samples = SamplesSoFar(events) if isinstance(interest, FunctionInterest) else None
         self._quality = (
             QualityCondition(query, events, name) if isinstance(refresh, RefreshWhenQualityFalls) else None
         )

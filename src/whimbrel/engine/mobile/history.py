@@ -7,16 +7,19 @@ from typing import Protocol
 
 import numpy as np
 
+from whimbrel.engine.mobile.areas import covers
+from whimbrel.engine.mobile.atom_places import places_of_events
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.mobile.place_index import PlaceIndex
 from whimbrel.engine.mobile.placed_rows import PlacedRows
 from whimbrel.engine.mobile.reporting import places_of_atoms
 from whimbrel.engine.mobile.updates import FocalKeys
+from whimbrel.engine.row_store import different
+from whimbrel.engine.shapes import NO_SHAPE
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import SourceEvents
 from whimbrel.engine.streams import OperatorStream
-from whimbrel.engine.values import Int64Array, floats
-from whimbrel.graph.expressions import Attribute
+from whimbrel.engine.values import Int64Array
 from whimbrel.model.schema import Coordinates
 
 Pairs = tuple[Int64Array, Int64Array]
@@ -69,39 +72,63 @@ class EventHistory:
         self._selection = selection
         self._events = events
         self._excluding = excluding
-        self._index = PlaceIndex(coordinates)
+        self._points = PlaceIndex(coordinates)
+        self._shapes = PlaceIndex(coordinates)
+        """The few whose location is more than a point, by a corner of it."""
 
     def take_in(self) -> None:
         """Add what is new in the selection."""
         rows = self._selection.new
-        if len(rows):
-            store = self._selection.store
-            x, y = (floats(store.column(Attribute(None, axis), rows)) for axis in ("x", "y"))
-            self._index.append(rows, store.spans(rows)[1], x, y)
+        if not len(rows):
+            return
+        times = self._selection.store.spans(rows)[1]
+        x, y, shape, _ = places_of_events(self._events, rows)
+        is_point = shape == NO_SHAPE
+        for index, chosen in ((self._points, is_point), (self._shapes, ~is_point)):
+            index.append(rows[chosen], times[chosen], x[chosen], y[chosen])
 
     def find(self, of: Interests, since: Int64Array, until: Int64Array) -> Pairs:
         """Find what lies in each interest, from one time on and before another."""
-        which, rows = self._index.find(of.areas, since, until)
+        which, rows = self._points.find(of.areas, since, until)
+        if len(self._shapes):
+            others = self._shapes_in(of, since, until)
+            which, rows = (np.concatenate(pair) for pair in zip((which, rows), others, strict=True))
         if self._excluding is None or not len(rows):
             return which, rows
         others = self._excluding.of_rows(self._events, rows) != of.obj[which]
         return which[others], rows[others]
 
+    def _shapes_in(self, of: Interests, since: Int64Array, until: Int64Array) -> Pairs:
+        """Find the events all of whose shape lies in an interest."""
+        which, rows = self._shapes.find(of.areas, since, until)
+        if not len(rows):
+            return which, rows
+        found, place = different(rows)
+        _, _, shape, shapes = places_of_events(self._events, found)
+        inside = covers(of.areas, which, shapes, shape[place])
+        return which[inside], rows[inside]
+
     def count(self, of: Interests, since: Int64Array, until: Int64Array) -> Int64Array:
-        """Tell how many rows lie in each interest."""
-        return self._index.count(of.areas, since, until)
+        """Tell how many rows lie in each interest, those of its own object among them."""
+        counts = self._points.count(of.areas, since, until)
+        if len(self._shapes):
+            counts += np.bincount(self._shapes_in(of, since, until)[0], minlength=len(of))
+        return counts
 
     def forget_before(self, time: int) -> None:
         """Let go of what is older."""
-        self._index.forget_before(time)
+        self._points.forget_before(time)
+        self._shapes.forget_before(time)
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write which rows there are."""
-        self._index.save(blocks, name)
+        self._points.save(blocks, name)
+        self._shapes.save(blocks, f"{name}/shapes")
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
-        self._index.load(blocks, name)
+        self._points.load(blocks, name)
+        self._shapes.load(blocks, f"{name}/shapes")
 
 
 class TimePointHistory:
@@ -120,13 +147,13 @@ class TimePointHistory:
             self._rows = np.concatenate([self._rows, rows])
             self._times = np.concatenate([self._times, self._selection.store.spans(rows)[1]])
 
-    def find(self, of: Interests, since: Int64Array, until: Int64Array) -> Pairs:
+    def find(self, of: Interests, since: Int64Array, until: Int64Array) -> Pairs:  # noqa: ARG002 (everywhere)
         """Find what happens from one time on and before another."""
         in_time = (self._times >= since[:, None]) & (self._times < until[:, None])
         which, place = np.nonzero(in_time)
         return which, self._rows[place]
 
-    def count(self, of: Interests, since: Int64Array, until: Int64Array) -> Int64Array:
+    def count(self, of: Interests, since: Int64Array, until: Int64Array) -> Int64Array:  # noqa: ARG002
         """Tell how many there can be."""
         return np.full(len(of), len(self._rows))
 

@@ -78,5 +78,7 @@ class OncePipeline(Pipeline):
     def _found(self, stream: OperatorStream, keys: FocalKeys | None) -> tuple[FoundRows, AtomPlaces]:
         rows = stream.new
         table = apart_from_deliveries(report(stream, rows, self.context))
-        found = FoundRows(table, detection_keys(self.context, stream, rows), known_of(self.graph, stream, rows))
+        found = FoundRows(
+            table, detection_keys(self.context, stream, rows), known_of(self.graph, stream, rows)
+        )
         return found, places_of_atoms(self.atoms, stream.store.lineage(rows), keys)

@@ -31,7 +31,7 @@ from whimbrel.model.time import BEGINNING_OF_TIME
 
 IN_CELL = 32
 """About so many rows are in a cell."""
-LARGEST = 1 << 18
+LARGEST = 1 << 20
 """Chunks are merged up to this many rows; whole ones are let go of."""
 _SAMPLED = 8
 """So many rows of each cell are looked at to find the borders of cells."""
@@ -116,8 +116,10 @@ class PlaceIndex:
         """
         self._seal()
         times = self._times(since, until)
-        cells = self._chunks, *self._columns.arrays, *self._cells.arrays
-        most = k.most_rows(areas.kind, areas.numbers, areas.is_lonlat, *times, *cells)
+        (columns,), (starts, boxes) = self._columns.arrays, self._cells.arrays
+        most = k.most_rows(
+            areas.kind, areas.numbers, areas.is_lonlat, *times, self._chunks, columns, starts, boxes
+        )
         which, found = np.empty(most, np.int64), np.empty(most, np.int64)
         if not most:
             return which, found
@@ -143,9 +145,11 @@ class PlaceIndex:
         which: Int64Array,
         found: Int64Array,
     ) -> int:
+        (columns,), (starts, boxes) = self._columns.arrays, self._cells.arrays
+        rows, at, x, y = self._rows.arrays
         return k.rows_in_areas(
-            *areas.arrays, areas.is_lonlat, *times, self._chunks, *self._columns.arrays,
-            *self._cells.arrays, *self._rows.arrays, counts, which, found,
+            areas.kind, areas.numbers, areas.rings, areas.corners, areas.is_lonlat, *times,
+            self._chunks, columns, starts, boxes, rows, at, x, y, counts, which, found,
         )  # fmt: skip
 
     # -- chunks --------------------------------------------------------------------------------------------

@@ -1,197 +1,27 @@
-"""The condition on quality: an interest moves when its events stand badly for those around the object now.
-
-Algorithm 3.5 of the thesis: at a location update, the events of a while are counted that lie in the current
-interest, in that which would begin now, and in both. Nothing has to be moved for that.
-"""
+"""Quality of results from counts of events: how well those of one area stand for those of another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import numpy as np
 
-from whimbrel.engine.arrays import longer
-from whimbrel.engine.kernels import focal_objects as k
-from whimbrel.engine.mobile.areas import AreaSet
-from whimbrel.engine.mobile.history import EventHistory
-from whimbrel.engine.mobile.interests import Interests
-from whimbrel.engine.mobile.timelines import Switches, Timelines
-from whimbrel.engine.mobile.updates import FocalKeys, Updates
-from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
-from whimbrel.graph.mobile import MobileQuery, RefreshWhenQualityFalls
-from whimbrel.graph.operators import ANY, Source, TimePoints
-from whimbrel.model.schema import Coordinates
-from whimbrel.model.time import END_OF_TIME
-
-_NONE = -1
-_ROW_BITS = 40
-"""An interest and a row are told apart from others by one number; rows take so many bits of it."""
+from whimbrel.graph.mobile import Quality
 
 
-class QualityCondition:
-    """Finds the updates at which precision or recall of the current interest is down to the threshold."""
-
-    def __init__(self, query: MobileQuery, events: SourceEvents, user: str) -> None:
-        refresh = query.policy.refresh
-        assert isinstance(refresh, RefreshWhenQualityFalls)
-        self.over, self.threshold = refresh.over, query.policy.quality
-        self._events = events
-        sources = [each for each in query.detect.graph.operators if isinstance(each, Source)]
-        types = dict.fromkeys(each.event_type for each in sources if not isinstance(each, TimePoints))
-        self.used: list[Selector] = [(name, None) for name in ([ANY] if ANY in types else types)]
-        self._selections = [events.select(selector, user) for selector in self.used]
-        self._histories: list[EventHistory] = []
-        self._areas: AreaSet | None = None
-        self._place = np.zeros(0, np.int64)
-        """Where the current interest of each object stands among the areas; -1: it has none."""
-
-    def begin(self, coordinates: Coordinates, excluding: FocalKeys | None) -> None:
-        """Begin to remember events, now that it is known how locations are given."""
-        self._histories = [
-            EventHistory(each, self._events, 0, coordinates, excluding) for each in self._selections
-        ]
-
-    def find_switches(
-        self, timelines: Timelines, updates: Updates, areas_of: Callable[[Switches], AreaSet]
-    ) -> tuple[Int64Array, FloatArray]:
-        """Find the updates that begin interests, as `timelines.settle` takes them.
-
-        Whether one does depends on the one before it of the same object: so all objects take one update each,
-        then the next one each, and so on.
-        """
-        for history in self._histories:
-            history.take_in()
-        if len(timelines.numbers) > len(self._place):
-            self._place = longer(self._place, len(timelines.numbers), _NONE)
-        found, came_from = [np.zeros((0, 3), np.int64)], [np.zeros((0, 2))]
-        for some in _rounds(updates.obj):
-            switches, froms = self._round(timelines, updates, some, areas_of)
-            found.append(switches)
-            came_from.append(froms)
-        if len(updates):
-            for history in self._histories:
-                history.forget_before(int(updates.time[-1]) - self.over)
-        order = np.argsort(np.concatenate(found)[:, 0], kind="stable")
-        return np.concatenate(found)[order], np.concatenate(came_from)[order]
-
-    def _round(
-        self,
-        timelines: Timelines,
-        updates: Updates,
-        some: Int64Array,
-        areas_of: Callable[[Switches], AreaSet],
-    ) -> tuple[Int64Array, FloatArray]:
-        obj, time = updates.obj[some], updates.time[some]
-        before, start = timelines.times[obj, k.T_LAST], timelines.times[obj, k.T_START]
-        had = start != k.NEVER
-        silent = had & (timelines.silent >= 0) & (time - before > timelines.silent)
-        _move(timelines, updates, some)
-        froms = timelines.places[obj][:, [k.P_FROM_X, k.P_FROM_Y]]
-        areas = areas_of(_as_switches(updates, some, froms))
-        switch = ~had | silent
-        asked = np.flatnonzero(~switch)
-        if len(asked):
-            switch[asked] = self._has_fallen(obj[asked], time[asked], areas.take(asked))
-        which = np.flatnonzero(switch)
-        self._take_over(obj[which], areas.take(which))
-        timelines.times[obj[which], k.T_START] = time[which]
-        ends = np.where(silent, before + timelines.silent + 1, time)
-        return np.stack([some, ends, had.astype(np.int64)], axis=1)[which], froms[which]
-
-    def _has_fallen(self, obj: Int64Array, time: Int64Array, now: AreaSet) -> BoolArray:
-        """Compare current interests with those that would begin now (equations 2.4 and 2.5)."""
-        assert self._areas is not None
-        true = _asked(obj, time, now)
-        used = replace(true, areas=self._areas.take(self._place[obj]))
-        since, until = time - self.over, time + 1
-        in_true, in_used, in_both = (np.zeros(len(obj), np.int64) for _ in range(3))
-        for history in self._histories:
-            one, other = (history.find(each, since, until) for each in (true, used))
-            in_true += np.bincount(one[0], minlength=len(obj))
-            in_used += np.bincount(other[0], minlength=len(obj))
-            both = np.intersect1d(_pairs(*one), _pairs(*other), assume_unique=True)
-            in_both += np.bincount(both >> _ROW_BITS, minlength=len(obj))
-        recall, precision = _share(in_both, in_true), _share(in_both, in_used)
-        return (recall <= self.threshold.recall) | (precision <= self.threshold.precision)
-
-    def _take_over(self, obj: Int64Array, areas: AreaSet) -> None:
-        """Remember the interests that have begun, in place of earlier ones."""
-        self._place[obj] = _NONE
-        having = np.flatnonzero(self._place >= 0)
-        kept = [] if self._areas is None else [self._areas.take(self._place[having])]
-        self._areas = AreaSet.concat([*kept, areas])
-        self._place[having] = np.arange(len(having))
-        self._place[obj] = len(having) + np.arange(len(obj))
-
-    def save(self, blocks: Blocks, name: str) -> None:
-        """Write the current interests, and what is counted."""
-        blocks.put_json(name, {"areas": self._areas is not None, "histories": len(self._histories)})
-        blocks.put_array(f"{name}/place", self._place)
-        if self._areas is not None:
-            self._areas.save(blocks, f"{name}/areas")
-        for number, history in enumerate(self._histories):
-            history.save(blocks, f"{name}/history/{number}")
-
-    def load(self, blocks: Blocks, name: str) -> None:
-        """Read what `save` wrote."""
-        about = blocks.json(name)
-        self._place = blocks.array(f"{name}/place")
-        self._areas = AreaSet.load(blocks, f"{name}/areas") if about["areas"] else None
-        for number, history in enumerate(self._histories[: about["histories"]]):
-            history.load(blocks, f"{name}/history/{number}")
-
-
-def _rounds(obj: Int64Array) -> list[Int64Array]:
-    """Part updates so that no object has two in one part: the first of each, the second of each, ..."""
-    if not len(obj):
-        return []
-    order = np.argsort(obj, kind="stable")
-    first = np.ones(len(order), np.bool_)
-    first[1:] = obj[order][1:] != obj[order][:-1]
-    places = np.arange(len(order))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = places - np.maximum.accumulate(np.where(first, places, 0))
-    by_rank = np.argsort(rank, kind="stable")
-    return np.split(by_rank, np.cumsum(np.bincount(rank))[:-1])
-
-
-def _move(timelines: Timelines, updates: Updates, some: Int64Array) -> None:
-    """Take note of where objects are, each of them once."""
-    obj, x, y = updates.obj[some], updates.x[some], updates.y[some]
-    places, times = timelines.places, timelines.times
-    elsewhere = (times[obj, k.T_LAST] != k.NEVER) & (
-        (places[obj, k.P_LAST_X] != x) | (places[obj, k.P_LAST_Y] != y)
-    )
-    moved = obj[elsewhere]
-    places[moved, k.P_FROM_X], places[moved, k.P_FROM_Y] = (
-        places[moved, k.P_LAST_X],
-        places[moved, k.P_LAST_Y],
-    )
-    places[obj, k.P_LAST_X], places[obj, k.P_LAST_Y] = x, y
-    times[obj, k.T_LAST] = updates.time[some]
-
-
-def _as_switches(updates: Updates, some: Int64Array, froms: FloatArray) -> Switches:
-    nothing = np.zeros(len(some), np.int64)
-    time = updates.time[some]
-    return Switches(
-        updates.obj[some], nothing, time, np.full(len(some), END_OF_TIME), updates.x[some], updates.y[some],
-        froms[:, 0], froms[:, 1], updates.row[some],
-    )  # fmt: skip
-
-
-def _asked(obj: Int64Array, time: Int64Array, areas: AreaSet) -> Interests:
-    nothing = np.zeros(len(obj), np.int64)
-    return Interests(obj, nothing, time, np.full(len(obj), END_OF_TIME), nothing, nothing, areas)
-
-
-def _pairs(which: Int64Array, rows: Int64Array) -> Int64Array:
-    return (which << _ROW_BITS) | rows
-
-
-def _share(part: Int64Array, whole: Int64Array) -> FloatArray:
-    """Nothing of nothing is all of it."""
+def shares(part: Int64Array, whole: Int64Array) -> FloatArray:
+    """Return shares of counts; nothing of nothing is all of it."""
     return np.where(whole == 0, 1.0, part / np.maximum(whole, 1))
+
+
+def quality_falls(common: Int64Array, used: Int64Array, wanted: Int64Array, threshold: Quality) -> BoolArray:
+    """Tell which interests have to follow their objects (Algorithm 3.5).
+
+    Parameters
+    ----------
+    common, used, wanted
+        How many recent events lie in both areas, in the current interest, and in the one that it would be at
+        the object now.
+    threshold
+        A precision or recall that is just as low is too low.
+    """
+    return (shares(common, wanted) <= threshold.recall) | (shares(common, used) <= threshold.precision)

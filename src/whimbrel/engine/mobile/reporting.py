@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.identity import row_hashes
-from whimbrel.engine.mobile.atom_places import AtomPlaces
+from whimbrel.engine.mobile.atom_places import AtomPlaces, places_of_events
 from whimbrel.engine.mobile.deliveries import COLUMNS
 from whimbrel.engine.mobile.updates import FocalKeys
 from whimbrel.engine.report import ATTRIBUTES_KEY, owned_attributes
@@ -16,7 +16,7 @@ from whimbrel.engine.row_store import Lineage, different
 from whimbrel.engine.source_events import SourceEvents
 from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.engine.total_order import are_time_points
-from whimbrel.engine.values import Int64Array, UInt64Array, floats
+from whimbrel.engine.values import Int64Array, UInt64Array
 from whimbrel.graph.expressions import Attribute
 
 
@@ -33,11 +33,13 @@ def places_of_atoms(events: SourceEvents, lineage: Lineage, keys: FocalKeys | No
     """
     store = events.stream.store
     refs, inverse = different(lineage.refs)
-    x, y = (floats(store.column(Attribute(None, axis), refs)) for axis in ("x", "y"))
+    x, y, shape, shapes = places_of_events(events, refs)
     types = store.column(Attribute(None, "type"), refs)
     everywhere = np.zeros(len(refs), np.bool_) if types.type is None else are_time_points(types.values)
     obj = np.full(len(refs), -1, np.int64) if keys is None else keys.of_rows(events, refs)
-    return AtomPlaces(lineage.offsets, x[inverse], y[inverse], everywhere[inverse], obj[inverse])
+    return AtomPlaces(
+        lineage.offsets, x[inverse], y[inverse], everywhere[inverse], obj[inverse], shape[inverse], shapes
+    )
 
 
 def apart_from_deliveries(table: pa.Table) -> pa.Table:

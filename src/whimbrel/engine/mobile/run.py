@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.mobile.cohorts import Cohorts
@@ -22,6 +23,7 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.errors import QueryError, StateError
+from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.mobile import CorridorInterest, FunctionInterest, MobileQuery, RefreshWhenQualityFalls
 from whimbrel.graph.mobile.additional_time import additional_time
 from whimbrel.graph.mobile.parts import parts
@@ -50,8 +52,12 @@ class MobileRun(Pipeline):
         self.required = all_read(each.required for each in self.following)  # type: ignore[assignment]
         self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
         self.selections, self.streams, self.runtimes, self.outputs = [], {}, {}, []
-        self.reach = max(each.reach for each in self.following)
         self._told: list[pa.Table] = []
+
+    @property
+    def reach(self) -> int:  # type: ignore[override]
+        """How long after its end an event can still matter; objects with longer lifetimes may be added."""
+        return max(each.reach for each in self.following)
 
     @property
     def due(self) -> int:
@@ -70,6 +76,27 @@ class MobileRun(Pipeline):
             if table is not None:
                 self._told.append(table)
 
+    def begin_at(self, time: int) -> None:
+        """Follow nobody before a time: what happens until then is history."""
+        for each in self.following:
+            each.objects.updates.begins = time
+
+    def catch_up(self) -> None:
+        """Take in the events that the session still remembers, as history of what comes from now on.
+
+        Of events that do not have all that the queries read, nobody knows what they would have said.
+        """
+        store = self.atoms.stream.store
+        needed = {Attribute(None, name) for name in self.required.atoms}
+        whole = [chunk for chunk in store.chunks if needed <= chunk.columns.keys()]
+        if not whole or self.required.all_atoms:
+            return
+        rows = np.concatenate([np.arange(chunk.first, chunk.first + len(chunk)) for chunk in whole])
+        self.atoms.show_again(rows, self.used)
+        for each in self.following:
+            each.catch_up(self.context.coordinates or Coordinates.PLANE)
+        self.atoms.clear()
+
     def told(self) -> Iterator[pa.Table]:
         """Give the deliveries of a step."""
         yield from self._told
@@ -87,8 +114,8 @@ class MobileRun(Pipeline):
         for each in self.following:
             each.forget_before(time)
 
-    def following_of(self, name: str) -> Following:
-        """Look up one of the mobile queries by its name.
+    def following_of(self, name: str | None) -> Following:
+        """Look up one of the mobile queries by its name, or the only one.
 
         Raises
         ------
@@ -96,7 +123,7 @@ class MobileRun(Pipeline):
             If there is none of that name.
         """
         for each in self.following:
-            if each.query.name == name:
+            if each.query.name == name or (name is None and len(self.following) == 1):
                 return each
         known = ", ".join(each.query.name for each in self.following)
         raise QueryError(f"there is no mobile query {name!r} in {self.name!r}; there are: {known}")
@@ -209,6 +236,19 @@ class Following:
             self.once.clear_made()
         self._forget()
         return table
+
+    def catch_up(self, coordinates: Coordinates) -> None:
+        """Take in events of before the query was there."""
+        self._begin(coordinates)
+        if self.once is not None and self.found is not None:
+            self.once.context.coordinates = coordinates
+            self.once.step()
+            self.once.collect(self.found, self._excluded)
+        if self.cohorts is not None:
+            self.cohorts.take_in()
+        if self.once is not None:
+            self.once.clear_made()
+        self.objects.before = self.events.stream.watermark
 
     def _begin(self, coordinates: Coordinates) -> None:
         """Make what needs to know how locations are given."""

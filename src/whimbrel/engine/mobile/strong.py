@@ -1,8 +1,8 @@
 """Strong completeness: interests in one area share a run, whoever has them and whenever they begin.
 
 What an operator that uses events up, or that knows where a mover was before, finds depends on where its run
-began. With strong completeness that is the beginning of an unbroken *chain* of interests in the same area: the
-run goes on until nobody can look back at it any more.
+began. With strong completeness that is the beginning of an unbroken *chain* of interests in the same area:
+the run goes on until nobody can look back at it any more.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SharedRuns:
     def step(
         self, of: Interests, since: Int64Array, before: int, watermark: int
     ) -> tuple[Int64Array, list[Told]]:
-        """Let time pass from one watermark to another for some interests; give their chains and what is new."""
+        """Let time pass from one watermark to another for interests; give their chains and what is new."""
         self.watermark = watermark
         chain = self._linked(of)
         if self.chains is None:
@@ -61,6 +61,10 @@ class SharedRuns:
         until = np.minimum(of.end, watermark + 1)
         lots = (_told(lot, of, chain, since, until) for lot in self.found)
         return chain, [lot for lot in lots if len(lot)]
+
+    def take_in(self) -> None:
+        """Add what is new to the histories."""
+        self.cohorts.take_in()
 
     def _linked(self, of: Interests) -> Int64Array:
         """Give the chain of each interest; one that follows none begins one."""

@@ -1,12 +1,13 @@
 """What is told of what each interest has: all of it, what is new to the object, or what changes.
 
-All three take, step by step, what the interests of the step have, and the interests themselves. They keep what
-was told before for as long as it decides about what is told next.
+All three take, step by step, what the interests of the step have, and the interests themselves. They keep
+what was told before for as long as it decides about what is told next.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -58,7 +59,7 @@ class TellAll:
 
     due = END_OF_TIME
 
-    def tell(self, had: list[Told], of: Interests, watermark: int) -> tuple[list[Told], Interests]:
+    def tell(self, had: list[Told], of: Interests, watermark: int) -> tuple[list[Told], Interests]:  # noqa: ARG002
         """Tell everything."""
         return had, of
 
@@ -95,7 +96,7 @@ class TellNew:
         chosen &= ~np.isin(mark, self.seen)
         self._remember(mark, until, watermark)
         bounds = np.cumsum([0, *map(len, had)])
-        picked = [np.flatnonzero(chosen[a:b]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        picked = [np.flatnonzero(chosen[a:b]) for a, b in pairwise(bounds)]
         return [each.take(rows) for each, rows in zip(had, picked, strict=True) if len(rows)], of
 
     def _remember(self, mark: UInt64Array, until: Int64Array, watermark: int) -> None:

@@ -18,6 +18,7 @@ from whimbrel.errors import QueryError
 from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.mobile import FocalObjects, ListedObject
 from whimbrel.model.schema import Value
+from whimbrel.model.time import BEGINNING_OF_TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ class FocalKeys(SavedState):
 class LocationUpdates(SavedState):
     """Takes location updates from the events of a session."""
 
-    state: ClassVar = ("held",)
+    state: ClassVar = ("held", "begins")
 
     def __init__(self, focal: FocalObjects, keys: FocalKeys, events: SourceEvents, user: str) -> None:
         self.keys = keys
@@ -172,6 +173,8 @@ class LocationUpdates(SavedState):
         self._stream = events.select(self.selector, user)
         self.held = NO_ROWS
         """Updates that the watermark has not reached: of those of one time, only the last counts."""
+        self.begins = BEGINNING_OF_TIME
+        """Earlier updates do not count: they are of the time before the query was there."""
 
     def ready(self, watermark: int) -> Updates:
         """Give the updates up to a watermark that were not given before."""
@@ -187,7 +190,7 @@ class LocationUpdates(SavedState):
     def _updates(self, rows: Int64Array, time: Int64Array) -> Updates:
         obj = self.keys.of_rows(self.events, rows)
         x, y = (floats(self._stream.store.column(Attribute(None, axis), rows)) for axis in ("x", "y"))
-        keep = np.flatnonzero(self.keys.followed(obj) & ~np.isnan(x) & ~np.isnan(y))
+        keep = np.flatnonzero((time >= self.begins) & self.keys.followed(obj) & ~np.isnan(x) & ~np.isnan(y))
         keep = keep[_last_of_each_time(obj[keep], time[keep])]
         return Updates(obj[keep], time[keep], x[keep], y[keep], rows[keep])
 

@@ -24,7 +24,7 @@ MOST_SAMPLES = 1_000
 """So many location updates of an object are remembered for a function that makes its interests."""
 
 
-class Routes:
+class LastRoutes:
     """The route that each object said last."""
 
     def __init__(self, attribute: str, events: SourceEvents) -> None:
@@ -64,8 +64,7 @@ class Routes:
         if column.type is not Type.STRING:
             return np.full(len(rows), None)
         texts = decoded(column.values).to_numpy(zero_copy_only=False)
-        said: Texts = np.where(column.nulls, None, texts)
-        return said
+        return np.asarray(np.where(column.nulls, None, texts), np.object_)
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the routes."""
@@ -76,7 +75,7 @@ class Routes:
         self._last = np.array(blocks.json(name), np.object_)
 
 
-class Samples:
+class SamplesSoFar:
     """The location updates of each object so far, for a function that makes interests of them."""
 
     def __init__(self, events: SourceEvents) -> None:

@@ -24,6 +24,7 @@ from whimbrel.graph.mobile.policy import (
     RefreshWhenMoved,
     RefreshWhenQualityFalls,
 )
+from whimbrel.graph.mobile.quality_distance import distance_for_quality
 from whimbrel.graph.mobile.query import FocalObjects, ListedObject, MobileQuery
 
 __all__ = [
@@ -45,4 +46,5 @@ __all__ = [
     "RefreshWhenMoved",
     "RefreshWhenQualityFalls",
     "SectorInterest",
+    "distance_for_quality",
 ]

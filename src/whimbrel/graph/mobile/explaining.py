@@ -225,7 +225,7 @@ def _said(query: MobileQuery) -> Iterator[tuple[str, str]]:
 
 
 def _several(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return f"{count} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _followed(query: MobileQuery) -> str:
@@ -233,7 +233,7 @@ def _followed(query: MobileQuery) -> str:
     whom = "all objects"
     if focal.listed is not None:
         own = any(each.radius_m is not None or each.lifetime is not None for each in focal.listed)
-        whom = f"{len(focal.listed):,} objects of a table" + (
+        whom = f"{_several(len(focal.listed), 'object')} of a table" + (
             ", some with amounts of their own" if own else ""
         )
     elif focal.only is not None:

@@ -55,12 +55,12 @@ def _given(query: MobileQuery, graph: Graph, names: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     for name in names:
         operator = graph[name]
-        if is_found_once(query, graph, name):
-            if isinstance(operator, Motion | Encounter) or (
-                isinstance(operator, Derive) and correlates(graph, name)
-            ):
-                found[name] = None
-                continue
+        is_worth_it = isinstance(operator, Motion | Encounter) or (
+            isinstance(operator, Derive) and correlates(graph, name)
+        )
+        if is_worth_it and is_found_once(query, graph, name):
+            found[name] = None
+            continue
         found |= dict.fromkeys(_given(query, graph, operator.inputs))
     return list(found)
 

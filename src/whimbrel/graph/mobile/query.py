@@ -145,7 +145,7 @@ class MobileQuery:
     def compile(self) -> Query:
         """Give the query that runs it, so that a mobile query goes wherever a query goes."""
         warnings = (*self.detect.warnings, *traps(self))
-        return replace(self.detect, mobile=(self,), text="", subscriptions=(), warnings=warnings)
+        return replace(self.detect, mobile=(self,), text="", warnings=warnings)
 
     def with_detect(self, detect: Query) -> MobileQuery:
         """Give the same mobile query of another plain query, such as one rewritten."""

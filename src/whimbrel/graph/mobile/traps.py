@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from whimbrel.graph.mobile.parts import parts
+from whimbrel.graph.mobile.policy import MobilePolicy, RefreshWhenQualityFalls
 from whimbrel.graph.operators.encounter import Encounter, Meeting
 from whimbrel.graph.operators.motion import Motion, Verb
 from whimbrel.graph.reach import anchors
@@ -27,6 +28,7 @@ def traps(query: MobileQuery) -> tuple[str, ...]:
 
 
 def _traps(query: MobileQuery) -> Iterator[str]:
+    yield from _idle_quality(query.policy)
     each = parts(query).each
     for name, why in anchors(each, query.detect.operators).items():
         operator = each[name]
@@ -45,6 +47,18 @@ def _traps(query: MobileQuery) -> Iterator[str]:
         )
     elif query.motion_within and not moves:
         yield "nothing moves in what is reported, so that 'motion within the interest' says nothing"
+
+
+def _idle_quality(policy: MobilePolicy) -> Iterator[str]:
+    """Warn of a quality that nothing asks for, or of something that asks for less than the quality."""
+    asks = policy.prediction is not None or policy.reuse == "similar"
+    if not policy.quality.is_perfect and not asks and not isinstance(policy.refresh, RefreshWhenQualityFalls):
+        yield (
+            "a quality below 1 says nothing by itself: it is for 'refresh when quality falls', 'predict' and "
+            "'reuse similar'"
+        )
+    if policy.quality.is_perfect and policy.reuse == "similar":
+        yield "with quality 1, 'reuse similar' is 'reuse exact'"
 
 
 def _of_motion(verb: Verb | Meeting) -> str:

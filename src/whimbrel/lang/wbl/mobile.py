@@ -203,6 +203,12 @@ class MobileLowering:
             if not (error.hint or "").startswith("did you"):
                 error.hint = "write it in Python with @whimbrel.function: compile(..., functions=[...])"
             raise error
+        if functions[name].vectorised or functions[name].aggregate:
+            raise QueryError(
+                f"{name!r} takes columns of values, and an interest is made of location updates",
+                at,
+                "leave out vectorised and aggregate where it is made a function",
+            )
         made = cast("Callable[[Sequence[Sample]], object]", functions[name].call)
         return FunctionInterest(name, made)
 

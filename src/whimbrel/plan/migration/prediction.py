@@ -12,6 +12,7 @@ from whimbrel.plan.arrays import Floats, Ints
 from whimbrel.plan.migration.horizon import Horizon
 from whimbrel.plan.migration.plan import NOWHERE
 from whimbrel.plan.migration.uncertain import UncertainPlan, only_forward, stay_if_possible
+from whimbrel.space.local_plane import mean_velocity
 
 
 def _erf(x: Floats) -> Floats:
@@ -48,9 +49,8 @@ def dead_reckoning(
         beyond it, but it is within that area.
     """
     reports = np.array(recent, float)
-    last, speed = reports[-1], np.zeros(2)
-    if len(reports) > 1 and reports[-1, 0] > reports[0, 0]:
-        speed = (reports[-1, 1:] - reports[0, 1:]) / (reports[-1, 0] - reports[0, 0])
+    last = reports[-1]
+    speed = np.concatenate(mean_velocity(*reports.T[:, None]))
     ahead = np.maximum(horizon.times_s - last[0], 0.0)
     here = leaves.number == at
     probabilities = np.ones((horizon.steps, len(here)))

@@ -1,0 +1,1 @@
+"""Loops of the reuse of selections, compiled."""
