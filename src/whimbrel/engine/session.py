@@ -346,10 +346,14 @@ class Session:
 
         Events that were set aside for inspection are not part of it; their counts are.
         """
+        return self.state().to_bytes()
+
+    def state(self) -> Blocks:
+        """Write the whole state as blocks, for who keeps large ones apart; `take_up` reads them."""
         blocks = Blocks()
         self.running.save(blocks)
         self.ingest.save(blocks, "ingest")
-        return blocks.to_bytes()
+        return blocks
 
     def restore(self, snapshot: bytes) -> None:
         """Go on where `snapshot` was taken. The session must run the same queries, with the same names.
@@ -359,7 +363,10 @@ class Session:
         StateError
             If the snapshot is damaged, of another version, or of other queries.
         """
-        blocks = Blocks.from_bytes(snapshot)
+        self.take_up(Blocks.from_bytes(snapshot))
+
+    def take_up(self, blocks: Blocks) -> None:
+        """Go on where `state` was written; see `restore`."""
         self.running.check(blocks)
         self.ingest.load(blocks, "ingest")
         self.running.load(blocks, self.ingest.watermark, self.coordinates)

@@ -23,6 +23,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from whimbrel import logs
 from whimbrel.engine.report import together
 from whimbrel.engine.session import Session
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
 from whimbrel.model.schema import Coordinates, Type
@@ -42,6 +43,9 @@ _DATED = 2**57
 
 LATE_BURST, LATE_SHARE = 10, 0.01
 """From how many late events on, and which share of a micro-batch, a warning is logged."""
+
+LARGE = 1 << 16
+"""Blocks of the state from this size on are kept apart."""
 
 KEPT_ALIVE = 256
 """Sessions that a Python worker remembers between micro-batches; others are restored from their state."""
@@ -98,7 +102,8 @@ class ShardProcessor(StatefulProcessor):
 
     The state is a mark, new with every micro-batch, and the snapshot. A worker that still has the session
     with that very mark goes on with it; any other (after a failure, or on another machine) restores the
-    snapshot.
+    snapshot. Large blocks of the snapshot are kept apart, named by what they hold: those that are the same
+    as before, as chunks of history are for long, are not written again.
     """
 
     def __init__(self, job: StreamJob) -> None:
@@ -107,8 +112,9 @@ class ShardProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
         logs.follow(self.job.log_level)
-        self._mark = handle.getValueState("mark", "mark string")
+        self._mark = handle.getValueState("mark", "mark string, apart array<string>")
         self._snapshot = handle.getValueState("snapshot", "snapshot binary")
+        self._apart = handle.getMapState("apart", "name string", "content binary")
 
     def handleInputRows(  # noqa: N802, Spark's name
         self,
@@ -137,6 +143,7 @@ class ShardProcessor(StatefulProcessor):
 
     def _session(self, shard: int) -> Session:
         mark = self._mark.get()
+        self._names = [] if mark is None else list(mark[1])
         if mark is not None:
             self._check(mark[0])
             known = _alive.get((self.job.key, shard))
@@ -153,10 +160,15 @@ class ShardProcessor(StatefulProcessor):
     def _restored(self, shard: int) -> Session:
         """Open a session where its last snapshot left off."""
         session, snapshot = self._open(shard), bytes(value_of(self._snapshot))
-        session.restore(snapshot)
+        session.take_up(Blocks.from_bytes(snapshot, self._kept_apart))
         moment = _moment(session)
         _LOG.info("shard %d: restored from %d bytes of state, time %s", shard, len(snapshot), moment)
         return session
+
+    def _kept_apart(self, name: str) -> bytes:
+        row = self._apart.getValue((name,))
+        assert row is not None, "the state has lost a block"
+        return bytes(row[0])
 
     def _open(self, shard: int) -> Session:
         """Open a session with the queries that ran when the snapshot was taken."""
@@ -164,7 +176,7 @@ class ShardProcessor(StatefulProcessor):
 
     def _keep(self, shard: int, session: Session) -> None:
         mark = f"{self.job.shards}:{uuid4().hex}"
-        self._mark.update((mark,))
+        self._mark.update((mark, self._names))
         _alive[self.job.key, shard] = (mark, session)
         _alive.move_to_end((self.job.key, shard))
         while len(_alive) > KEPT_ALIVE:
@@ -176,8 +188,7 @@ class ShardProcessor(StatefulProcessor):
             session.ingest.count_rejected(from_block(bytes(block)))
         events = blocks_to_batches(packed["events"].dropna())
         detections = together(session.feed(events, int(packed["watermark"].max())), session.coordinates)
-        snapshot = session.snapshot()
-        self._snapshot.update((snapshot,))
+        size = self._write(session.state())
         progress = counts_since(session.counts, before)
         progress["processed"] += int(packed["unread"].sum())
         progress |= {
@@ -185,7 +196,7 @@ class ShardProcessor(StatefulProcessor):
             # Who compares what is told counts it in the end.
             "detections": 0 if self.job.hands_on else detections.num_rows,
             "shard": shard,
-            "state_bytes": len(snapshot),
+            "state_bytes": size,
             "watermark": session.watermark,
             "engine_us": int((perf_counter() - began) * 1e6),
         }
@@ -195,6 +206,18 @@ class ShardProcessor(StatefulProcessor):
         yield from rows.interests(session.take_interests())
         yield from rows.set_aside(session)
         yield from rows.progress(progress)
+
+    def _write(self, state: Blocks) -> int:
+        """Write the state, but for large blocks that are there already; give its size."""
+        snapshot, apart = state.parted(LARGE)
+        self._snapshot.update((snapshot,))
+        had = set(self._names)
+        for name in apart.keys() - had:
+            self._apart.updateValue((name,), (apart[name],))
+        for name in had - apart.keys():
+            self._apart.removeKey((name,))
+        self._names = sorted(apart)
+        return len(snapshot) + sum(map(len, apart.values()))
 
     def _log(self, session: Session, progress: dict[str, int]) -> None:
         """Say what a micro-batch did, and what must be known: events that come too late, lost matches."""

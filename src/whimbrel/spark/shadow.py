@@ -21,6 +21,7 @@ from pyspark.sql import functions as fn
 from whimbrel.backtesting.compare import difference_texts
 from whimbrel.backtesting.shadow import CANDIDATE, Shadow
 from whimbrel.engine.session import Session
+from whimbrel.engine.snapshot import Blocks
 from whimbrel.errors import DataError, QueryError
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.query import Query
@@ -248,13 +249,13 @@ class ShadowedSession:
         self.settled = self.shadow.take_differences()
         return detections
 
-    def snapshot(self) -> bytes:
+    def state(self) -> Blocks:
         """Save the state of both."""
-        return self.shadow.snapshot()
+        return self.shadow.state()
 
-    def restore(self, snapshot: bytes) -> None:
+    def take_up(self, blocks: Blocks) -> None:
         """Go on with both."""
-        self.shadow.restore(snapshot)
+        self.shadow.take_up(blocks)
 
 
 class ShadowProcessor(ShardProcessor):
