@@ -75,12 +75,14 @@ def prepare(
     *,
     coordinates: str | None = None,
     filtered: bool = True,
+    lists_change: bool = False,
     reading: Reading | None = None,
     **how: Unpack[ReadSettings],
 ) -> Prepared:
     """Rename columns, leave out what the query does not read, and check that the rest makes events.
 
-    `filtered` also leaves out the rows that no part of the query reads. With a `reading`, the columns have
+    `filtered` also leaves out the rows that no part of the query reads; `lists_change` says that objects may
+    be put on the lists of those that are followed. With a `reading`, the columns have
     their names already.
     """
     graph = query.rewritten
@@ -104,7 +106,7 @@ def prepare(
         wanted = _rows(selections_of(query), query, frame, types, default_type)
         frame = frame if wanted is None else frame.where(wanted)
     if isinstance(partitioning, ByInterests):
-        frame = frame.withColumn(IS_UPDATE, _is_update(query, frame, types, default_type))
+        frame = frame.withColumn(IS_UPDATE, _is_update(query, frame, types, default_type, lists_change))
     declared = {name: kind for schema in query.schemas.values() for name, kind in schema.attributes.items()}
     attributes = merged(output_types(query, types | declared))
     focal = _key_type(query, types | declared)
@@ -126,23 +128,29 @@ def _rows(
     return rows_wanted(wanted, types, query.schemas, has_type=has_type, default_type=default_type)
 
 
-def _is_update(query: Query, frame: DataFrame, types: Mapping[str, Type], default_type: str | None) -> Column:
+def _is_update(
+    query: Query,
+    frame: DataFrame,
+    types: Mapping[str, Type],
+    default_type: str | None,
+    lists_change: bool,
+) -> Column:
     """Say which rows may be location updates of objects that are followed; all of these are among them."""
     cases = []
     for each in query.mobile:
         case = _rows(updates_of([each]), query, frame, types, default_type)
         case = fn.lit(True) if case is None else case
-        cases.append(case & _has_followed_key(each.focal, frame))
+        cases.append(case & _has_followed_key(each.focal, frame, lists_change))
     named = fn.col("type").isNotNull() if "type" in frame.columns else fn.lit(True)
     return fn.coalesce(named & reduce(or_, cases), fn.lit(False))
 
 
-def _has_followed_key(focal: FocalObjects, frame: DataFrame) -> Column:
+def _has_followed_key(focal: FocalObjects, frame: DataFrame, lists_change: bool) -> Column:
     """Say which rows may be of an object that is followed; text is compared where both are text."""
     if focal.key not in frame.columns:
         return fn.lit(True)  # the engine says what it makes of events without a key
     column, known = fn.col(quoted(focal.key)), focal.only
-    if known is None and focal.listed is not None:
+    if known is None and focal.listed is not None and not lists_change:
         known = frozenset(each.key for each in focal.listed)
     is_text = isinstance(frame.schema[focal.key].dataType, sql.StringType)
     if known is None or not is_text or not all(isinstance(each, str) for each in known):

@@ -29,13 +29,14 @@ from whimbrel.model.time import format_duration
 from whimbrel.space.partitioning import Cells
 from whimbrel.spark.batch import OnePartition
 from whimbrel.spark.checkpoints import with_shards
+from whimbrel.spark.followed import FollowingProcessor, check_followed, packed_orders
 from whimbrel.spark.frames import Prepared, coordinates_of, place_of, prepare
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition
 from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_partition
 from whimbrel.spark.retelling import HANDED_ON, RetellingJob, RetellingProcessor, hands_on
 from whimbrel.spark.rows import COUNTED, DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.session import ROCKSDB
-from whimbrel.spark.settings import StreamPlan, StreamSettings
+from whimbrel.spark.settings import FollowingSettings, StreamPlan
 from whimbrel.spark.types import quoted
 from whimbrel.spark.warming import begin
 from whimbrel.spark.worker import IS_UPDATE
@@ -46,22 +47,33 @@ METRICS = "whimbrel"
 """The name under which counts stand in the progress of a streaming query (`observedMetrics`)."""
 
 
-def detect(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings]) -> DataFrame:
+def detect(query: Query, frame: DataFrame, **settings: Unpack[FollowingSettings]) -> DataFrame:
     """Find detections of a query in a streaming DataFrame as events come; see `outcomes` for the settings."""
     detections = outcomes(query, frame, **settings).where(fn.col("kind") == DETECTION)
     return detections.select([fn.col(quoted(name)) for name in detections.columns if name not in HIDDEN])
 
 
-def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings]) -> DataFrame:
+def outcomes(query: Query, frame: DataFrame, **settings: Unpack[FollowingSettings]) -> DataFrame:
     """Find detections as events come, and also give the events that were set aside, and counts.
 
-    The settings are `whimbrel.spark.settings.StreamSettings`: `lateness`, `shards`, `heartbeat`,
-    `coordinates`, and how events are read (`columns`, `time_unit`, ...).
+    The settings are `whimbrel.spark.settings.FollowingSettings`: `lateness`, `shards`, `heartbeat`,
+    `coordinates`, how events are read (`columns`, `time_unit`, ...), and `followed` and `reach` for queries
+    that follow the objects of a list.
     """
-    plan = StreamPlan.of(settings, "outcomes")
+    plan = StreamPlan.of(settings, "outcomes", FollowingSettings)
+    check_followed(query, plan.followed)
     begun = begin(query, frame)
     coordinates_name = place_of(frame, plan.coordinates)
-    prepared = prepare(query, frame, coordinates=coordinates_name, filtered=False, **plan.read)
+    prepared = prepare(
+        query,
+        frame,
+        coordinates=coordinates_name,
+        filtered=False,
+        lists_change=plan.followed is not None,
+        **plan.read,
+    )
+    if isinstance(prepared.sharding, ByInterests) and plan.reach_m > prepared.sharding.reach_m:
+        prepared = replace(prepared, sharding=replace(prepared.sharding, reach_m=plan.reach_m))
     if isinstance(prepared.sharding, ByMeetings):
         why = f"what {', '.join(prepared.sharding.streams)} finds is followed in one place on a stream"
         prepared = replace(prepared, sharding=SinglePartition(why))
@@ -101,9 +113,12 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings])
     packed = prepared.frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
     if plan.heartbeat is not None:
         packed = packed.unionByName(heartbeats(frame, plan.heartbeat, packing.shards))
+    if plan.followed is not None:
+        packed = packed.unionByName(packed_orders(plan.followed, packing.shards))
     if begun is not None:
         begun.wait()  # so that the first micro-batch is as fast as the others
-    return run_packed(packed, job, ShardProcessor(job))
+    processor = ShardProcessor if plan.followed is None else FollowingProcessor
+    return run_packed(packed, job, processor(job))
 
 
 def _cells(prepared: Prepared, packing: Packing) -> Cells | None:

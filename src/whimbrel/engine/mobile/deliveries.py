@@ -167,10 +167,11 @@ def delivery_table(told: Sequence[Told], of: Interests, query: str, keys: Sequen
 
 
 INTERESTS = pa.schema(
-    [("query", pa.string()), ("interest", pa.int64()), ("start", UTC), ("end", UTC),
+    [("query", pa.string()), ("interest", pa.int64()), ("start", UTC), ("end", UTC), ("told", UTC),
      ("interest_area", pa.string())]
 )  # fmt: skip
-"""The columns of a table of interests, besides `focal`; `end` is null while nobody knows it."""
+"""The columns of a table of interests, besides `focal`: `end` is null while nobody knows it, and `told` is
+from when on what is known is told."""
 
 
 def interest_table(interests: Interests, query: str, keys: Sequence[object]) -> pa.Table:
@@ -181,6 +182,7 @@ def interest_table(interests: Interests, query: str, keys: Sequence[object]) -> 
         pa.array(interests.number),
         pa.array(interests.start).cast(UTC),
         ends.cast(UTC),
+        pa.array(interests.start - interests.lifetime).cast(UTC),
         interests.areas.texts(),
     ]
     focal = pa.array([keys[obj] for obj in interests.obj.tolist()])

@@ -32,7 +32,7 @@ class Retelling:
         self.query = query
         self.keys = FocalKeys(query.focal)
         self.telling = telling(query.policy)
-        self.current = _interests(np.zeros((4, 0), np.int64))
+        self.current = _interests(np.zeros((5, 0), np.int64))
         """The interests that have not ended."""
         self._texts = pa.array([], pa.string())
         """How their areas are shown."""
@@ -53,7 +53,7 @@ class Retelling:
     def _with_new(self, rows: pa.Table) -> tuple[Interests, pa.Array]:
         """Put interests that begin behind those that are there, and say of all when they end."""
         obj = self._objects(rows)
-        number, start = (_numbers(rows.column(name)) for name in ("interest", "start"))
+        number, start, since = (_numbers(rows.column(name)) for name in ("interest", "start", "told"))
         end = _numbers(rows.column("end").cast(pa.int64()).fill_null(END_OF_TIME))
         had = self.current
         codes = _codes(np.append(had.obj, obj), np.append(had.number, number))
@@ -61,12 +61,12 @@ class Retelling:
         different, first, place = np.unique(codes, return_index=True, return_inverse=True)
         earliest = np.full(len(different), END_OF_TIME)
         np.minimum.at(earliest, place, ends)
-        arrays = [
-            np.append(a, b)[first] for a, b in ((had.obj, obj), (had.number, number), (had.start, start))
-        ]
+        pairs = (
+            (had.obj, obj), (had.number, number), (had.start, start), (had.lifetime, start - since),
+        )  # fmt: skip
+        arrays = [np.append(one, other)[first] for one, other in pairs]
         texts = pa.concat_arrays([self._texts, _whole(rows.column("interest_area"))])
-        lifetimes = self.keys.lifetimes(arrays[0], self.query.lifetime)
-        return _interests(np.stack([*arrays, earliest]), lifetimes), texts.take(pa.array(first))
+        return _interests(np.stack([*arrays, earliest])), texts.take(pa.array(first))
 
     def _had(self, told: pa.Table, of: Interests) -> Told:
         """Read what interests have; how old history is exactly does not matter any more."""
@@ -112,8 +112,8 @@ class Retelling:
         self._texts = texts.column("text")
 
 
-def _interests(rows: Int64Array, lifetimes: Int64Array | None = None) -> Interests:
-    """Make interests of object, number, start and end, in the order of object and number."""
+def _interests(rows: Int64Array) -> Interests:
+    """Make interests of object, number, start, lifetime and end, in the order of object and number."""
     count = rows.shape[1]
     nowhere = AreaSet(
         Coordinates.PLANE,
@@ -122,10 +122,9 @@ def _interests(rows: Int64Array, lifetimes: Int64Array | None = None) -> Interes
         np.full(count, NO_RINGS, np.int64),
         np.zeros(0),
     )
-    lifetimes = np.zeros(count, np.int64) if lifetimes is None else lifetimes
-    obj, number, start, end = rows
+    obj, number, start, lifetime, end = rows
     member = np.full(count, NOBODY, np.int64)
-    return Interests(obj, number, start, end, lifetimes, member, nowhere)
+    return Interests(obj, number, start, end, lifetime, member, nowhere)
 
 
 def _codes(obj: Int64Array, number: Int64Array) -> Int64Array:
