@@ -31,7 +31,10 @@ from whimbrel.graph.mobile import (
 from whimbrel.graph.query import Query
 from whimbrel.model.time import SECOND
 
-SCHEMA = "id string, type string, time double, source string, make string, speed double, x double, y double, route string"
+SCHEMA = (
+    "id string, type string, time double, source string, make string, speed double, "
+    "x double, y double, route string"
+)
 DEFINITIONS = """
 define Fast(v) detect Car(speed > 20) as c assign v = c.speed
 define Brakes(who) detect Car(speed > 20) as a then Car(speed < 10) as b within 9 s

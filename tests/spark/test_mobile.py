@@ -9,7 +9,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 from tests.spark.frames import Folder, cut, run_to_end
-from tests.spark.mobile import SCHEMA, drawn, query_with, reporting, told, together, world
+from tests.spark.mobile import SCHEMA, drawn, query_with, reporting, together, told, world
 
 import whimbrel as wb
 from whimbrel.errors import DataError, QueryError
@@ -129,7 +129,7 @@ def test_objects_are_put_on_a_list_and_taken_off_while_the_stream_runs(spark, tm
     outcome = pa.concat_tables(tables).to_pylist()
     reasons = [row["reason"] for row in outcome if row["kind"] == "refused"]
     assert len(reasons) == 2
-    assert "more than the 300 m as far as which events are sent" in " ".join(reasons)
+    assert "more than the 300 m over which events are sent" in " ".join(reasons)
     done = [
         [each for each in asked if each["key"] != "car3" and each["action"] != "drop"] for asked in orders
     ]

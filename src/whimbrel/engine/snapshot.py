@@ -94,7 +94,7 @@ class Blocks:
         return self._written({})
 
     def parted(self, least: int) -> tuple[bytes, dict[str, bytes]]:
-        """Write everything but blocks of at least so many bytes, and give these by names made of what they hold.
+        """Write all but blocks of at least so many bytes, and give these by names made of what they hold.
 
         So who keeps them sees which have been written before: chunks of history stay as they are for long.
         """

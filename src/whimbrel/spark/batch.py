@@ -43,9 +43,8 @@ from whimbrel.spark.types import detection_schema, quoted
 from whimbrel.spark.warming import begin
 from whimbrel.spark.worker import IS_EVENT, IS_UPDATE, PRIMARY, SHARD, Batches, WorkerJob, run_partition
 
-
 MOST_THAT_FOLLOW = 32
-"""Unless asked for more, interests are told of in so many shards at most: location updates go to all of them."""
+"""Unless asked for more, interests are told of in so many shards at most: location updates go to all."""
 
 
 class OnePartition(UserWarning):
@@ -97,7 +96,7 @@ def _run(
         query, frame, coordinates=coordinates_given, filtered=not whole, reading=reading, **how
     )
     settings: dict[str, Any] = {"coordinates": coordinates_given, "reading": prepared.reading}
-    job = WorkerJob(query, prepared.attributes, settings, whole=whole, focal=prepared.focal)
+    job = WorkerJob(query, prepared.attributes, settings, whole=whole, told=prepared.told)
     if whole and isinstance(prepared.sharding, ByMeetings) and prepared.has_id:
         given = {"coordinates": coordinates_given, "reading": reading, **how}
         return _meetings_and_all_else(query, frame, prepared.sharding, partitions, given)
@@ -114,10 +113,10 @@ def _run(
     )
     if hands_on(query, prepared.sharding):
         job = replace(job, whole=True, hands_on=True)
-        told = sorted_.frame.mapInArrow(run_partition(job), outcome_schema(job.attributes, job.focal))
+        told = sorted_.frame.mapInArrow(run_partition(job), outcome_schema(job.attributes, job.told))
         compared = RetellingJob(query, job.rows, replace(job.rows, whole=whole))
         return retold(told, compared, _default_partitions(prepared, partitions))
-    schema = (outcome_schema if whole else detection_schema)(job.attributes, job.focal)
+    schema = (outcome_schema if whole else detection_schema)(job.attributes, job.told)
     return sorted_.frame.mapInArrow(run_partition(job), schema)
 
 
@@ -306,9 +305,9 @@ def copy_to_shards(job: WorkerJob, reach_m: float, shards: int) -> Callable[[Bat
     def run(batches: Batches) -> Batches:
         for batch in batches:
             x, y, coordinates = places(batch, job)
-            everywhere, batch = without_marks(batch)
+            everywhere, events = without_marks(batch)
             placed = place_copies(x, y, reach_m, shards, coordinates, everywhere)
-            copies = batch.take(pa.array(placed.row))
+            copies = events.take(pa.array(placed.row))
             arrays = [*copies.columns, pa.array(placed.shard.astype(np.int32)), pa.array(placed.is_primary)]
             yield pa.RecordBatch.from_arrays(arrays, names=[*copies.schema.names, SHARD, PRIMARY])
 

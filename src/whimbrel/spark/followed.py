@@ -104,8 +104,9 @@ class FollowingProcessor(ShardProcessor):
     def _run(self, shard: int, session: Session, packed: pd.DataFrame) -> Iterator[pa.RecordBatch]:
         orders = [FollowOrder.from_text(text) for text in packed["control"].dropna()]
         orders.sort(key=lambda order: (order.number, order.to_text()))
+        told = self.job.told
         reach = None if self.job.cells is None else self.job.cells.reach_m
-        refused = carry_out(orders, session, self.job.focal, reach)
+        refused = carry_out(orders, session, None if told is None else told.focal, reach)
         if shard == 0:  # every shard carries out and refuses the same orders
             yield from self.job.rows.refused([o.to_text() for o, _ in refused], [why for _, why in refused])
         yield from super()._run(shard, session, packed)
@@ -161,6 +162,6 @@ def _key(text: str | None, kind: Type | None) -> Value | None:
 def _check_reach(wanted: ListedObject, reach_m: float | None) -> None:
     if reach_m is not None and wanted.radius_m is not None and wanted.radius_m > reach_m:
         raise QueryError(
-            f"a radius of {wanted.radius_m:g} m is more than the {reach_m:g} m as far as which events are sent",
+            f"a radius of {wanted.radius_m:g} m is more than the {reach_m:g} m over which events are sent",
             hint="begin the stream with a larger reach, on a new checkpoint",
         )

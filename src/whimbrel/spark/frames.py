@@ -35,7 +35,7 @@ from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
 from whimbrel.spark.contents import with_contents
 from whimbrel.spark.lines import LINE, arrow_type_said, coordinates_said, file_said, is_attribute
 from whimbrel.spark.pushdown import rows_wanted
-from whimbrel.spark.types import attributes_of, quoted, type_of
+from whimbrel.spark.types import DeliveryColumns, attributes_of, quoted, type_of
 from whimbrel.spark.worker import IS_UPDATE
 
 Columns = Mapping[str, "str | Column"]
@@ -52,8 +52,8 @@ class Prepared:
     attributes: Types
     """Those of the detections."""
     sharding: Sharding
-    focal: Type | None = None
-    """The type of the keys of the objects that the query follows; None: it follows none."""
+    told: DeliveryColumns | None = None
+    """What deliveries have besides detections, if the query follows objects."""
     reading: Reading = Reading()
     """How the engine reads the rows; the columns have their names already."""
     notes: tuple[str, ...] = ()
@@ -109,15 +109,18 @@ def prepare(
         frame = frame.withColumn(IS_UPDATE, _is_update(query, frame, types, default_type, lists_change))
     declared = {name: kind for schema in query.schemas.values() for name, kind in schema.attributes.items()}
     attributes = merged(output_types(query, types | declared))
-    focal = _key_type(query, types | declared)
-    return Prepared(frame, graph, types, attributes, partitioning, focal, reading, noticed.lines())
+    told = _delivery_columns(query, types | declared)
+    return Prepared(frame, graph, types, attributes, partitioning, told, reading, noticed.lines())
 
 
-def _key_type(query: Query, types: Mapping[str, Type]) -> Type | None:
-    """Give the type that the keys of objects have; text, if there are several."""
+def _delivery_columns(query: Query, types: Mapping[str, Type]) -> DeliveryColumns | None:
+    """Say what deliveries have besides detections; keys of several types are written as text."""
     keys = {each.focal.key for each in query.mobile}
     kinds = {Type.STRING if key == "source" else types.get(key, Type.STRING) for key in keys}
-    return None if not kinds else kinds.pop() if len(kinds) == 1 else Type.STRING
+    if not kinds:
+        return None
+    predicts = any(each.policy.prediction is not None for each in query.mobile)
+    return DeliveryColumns(kinds.pop() if len(kinds) == 1 else Type.STRING, predicts)
 
 
 def _rows(

@@ -26,13 +26,14 @@ from whimbrel.engine.session import Session
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
-from whimbrel.model.schema import Coordinates, Type
+from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import format_duration, format_instant
 from whimbrel.space.partitioning import Cells
 from whimbrel.spark.checkpoints import other_shards
 from whimbrel.spark.packing import blocks_to_batches, from_block, to_block
 from whimbrel.spark.retelling import handed_on
 from whimbrel.spark.rows import OutcomeRows, counts_since
+from whimbrel.spark.types import DeliveryColumns
 from whimbrel.spark.worker import PRIMARY, spare_modules
 
 ANSWER = "block binary"
@@ -60,8 +61,8 @@ class StreamJob:
     lateness: int
     shards: int
     by_space: bool = False
-    focal: Type | None = None
-    """The type of the keys of the objects that the query follows; None: it follows none."""
+    told: DeliveryColumns | None = None
+    """What deliveries have besides detections, if the query follows objects."""
     cells: Cells | None = None
     """How places are parted, where each shard tells of the interests around its own."""
     hands_on: bool = False
@@ -75,7 +76,7 @@ class StreamJob:
     @property
     def rows(self) -> OutcomeRows:
         """How results are written."""
-        return OutcomeRows(self.attributes, focal=self.focal)
+        return OutcomeRows(self.attributes, told=self.told)
 
     def session(self, shard: int) -> Session:
         """Open the session of a shard."""

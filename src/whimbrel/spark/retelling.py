@@ -37,7 +37,7 @@ from whimbrel.spark.rows import DETECTION, INTEREST, OutcomeRows
 from whimbrel.spark.worker import Batches, spare_modules
 
 HANDED_ON = "shard int, watermark long, block binary"
-"""What a shard hands on to where objects are compared: outcomes as Arrow blocks, and how far time has come."""
+"""What a shard hands on to where objects are compared: outcomes as Arrow blocks, and the watermark."""
 
 
 def hands_on(query: Query, sharding: Sharding) -> bool:

@@ -17,9 +17,8 @@ from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import Session
 from whimbrel.engine.values import decoded
 from whimbrel.graph.operators.base import Types
-from whimbrel.model.schema import Type
 from whimbrel.model.time import format_instant
-from whimbrel.spark.types import arrow_schema
+from whimbrel.spark.types import DeliveryColumns, arrow_schema
 
 DETECTION, LATE, DUPLICATE, REJECTED, PROGRESS = "detection", "late", "duplicate", "rejected", "progress"
 INTEREST = "interest"
@@ -38,9 +37,9 @@ _SIDE = pa.schema([("event", pa.string()), ("reason", pa.string()), ("@line", _P
 _PROGRESS = pa.struct([(name, pa.int64()) for name in PROGRESS_COLUMNS])
 
 
-def outcome_schema(attributes: Types, focal: Type | None = None) -> sql.StructType:
+def outcome_schema(attributes: Types, told: DeliveryColumns | None = None) -> sql.StructType:
     """List the columns of outcomes: `kind`, those of detections, `event`, `reason`, `@line`, `progress`."""
-    return from_arrow_schema(OutcomeRows(attributes, focal=focal).schema)
+    return from_arrow_schema(OutcomeRows(attributes, told=told).schema)
 
 
 @dataclass(frozen=True)
@@ -49,13 +48,13 @@ class OutcomeRows:
 
     attributes: Types
     whole: bool = True
-    focal: Type | None = None
-    """The type of the keys of the objects that the query follows; None: it follows none."""
+    told: DeliveryColumns | None = None
+    """What deliveries have besides detections, if the query follows objects."""
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the batches."""
-        columns = list(arrow_schema(self.attributes, self.focal))
+        columns = list(arrow_schema(self.attributes, self.told))
         if not self.whole:
             return pa.schema(columns)
         return pa.schema([pa.field("kind", pa.string()), *columns, *_SIDE, pa.field("progress", _PROGRESS)])
@@ -87,7 +86,7 @@ class OutcomeRows:
     @property
     def detection_columns(self) -> list[str]:
         """Name the columns of detections."""
-        return arrow_schema(self.attributes, self.focal).names
+        return arrow_schema(self.attributes, self.told).names
 
     def again(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """Write outcomes that were written before."""

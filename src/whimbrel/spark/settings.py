@@ -47,9 +47,12 @@ class FollowingSettings(StreamSettings, total=False):
     """Those of a query that may follow objects."""
 
     followed: DataFrame | None
-    """A streaming frame of objects that are put on the lists of mobile queries, or taken off: with the columns
-    `action` (follow or unfollow) and `key`, and perhaps `query` (the name of the mobile query, where several
-    have lists), `radius` and `lifetime` (of this object alone) and `number` (the order within a micro-batch)."""
+    """A streaming frame of objects that are put on the lists of mobile queries, or taken off.
+
+    It has the columns `action` (follow or unfollow) and `key`, and perhaps `query` (the name of the mobile
+    query; else all that have lists), `radius` and `lifetime` (of this object alone), and `number` (by which
+    those of a micro-batch are ordered).
+    """
     reach: float | str | None
     """The largest radius that any of them may ask for, for good; None: the largest that the query has."""
 

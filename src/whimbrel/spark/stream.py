@@ -100,7 +100,7 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[FollowingSetting
         plan.lateness,
         packing.shards,
         by_space=isinstance(prepared.sharding, BySpace | ByInterests),
-        focal=prepared.focal,
+        told=prepared.told,
         cells=_cells(prepared, packing),
         hands_on=hands_on(query, prepared.sharding),
         coordinates=coordinates,
@@ -135,7 +135,7 @@ def run_packed(packed: DataFrame, job: StreamJob, processor: ShardProcessor) -> 
         assert job.query is not None
         compared = RetellingJob(job.query, job.rows, job.rows, job.shards)
         answers = _stateful(answers, RetellingProcessor(compared), ANSWER)
-    rows = answers.mapInArrow(unpack_partition, outcome_schema(job.attributes, job.focal))
+    rows = answers.mapInArrow(unpack_partition, outcome_schema(job.attributes, job.told))
     return with_shards(rows.observe(METRICS, *_metrics()), job.shards)
 
 

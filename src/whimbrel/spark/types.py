@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import types as sql
@@ -40,15 +41,34 @@ def attributes_of(schema: sql.StructType) -> dict[str, Type]:
     return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
-def detection_schema(attributes: Types, focal: Type | None = None) -> sql.StructType:
-    """List the columns of a frame of detections; `focal` is the type of the keys of objects, if it follows any."""
-    return from_arrow_schema(arrow_schema(attributes, focal))
+@dataclass(frozen=True)
+class DeliveryColumns:
+    """What deliveries have besides detections."""
+
+    focal: Type
+    """The type of the keys of the objects."""
+    predicted: bool = False
+    """Whether they say if an area was predicted."""
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        """Describe the columns."""
+        kinds = {"interest": pa.int64(), "live": pa.bool_(), "predicted": pa.bool_()}
+        kinds |= dict.fromkeys(("interest_start", "told"), pa.timestamp("us", "UTC"))
+        kinds |= {"focal": ARROW_TYPES[self.focal]}
+        names = [name for name in COLUMNS if self.predicted or name != "predicted"]
+        return [pa.field(name, kinds.get(name, pa.string())) for name in names]
 
 
-def arrow_schema(attributes: Types, focal: Type | None = None) -> pa.Schema:
+def detection_schema(attributes: Types, told: DeliveryColumns | None = None) -> sql.StructType:
+    """List the columns of a frame of detections, or of deliveries."""
+    return from_arrow_schema(arrow_schema(attributes, told))
+
+
+def arrow_schema(attributes: Types, told: DeliveryColumns | None = None) -> pa.Schema:
     """Describe the same columns as Arrow has them."""
-    told = [] if focal is None else _delivery_fields(focal)
-    named = _named(attributes, [field.name for field in told])
+    own = [] if told is None else told.fields
+    named = _named(attributes, [] if told is None else COLUMNS)
     fields = [
         pa.field("id", pa.string()),
         pa.field("type", pa.string()),
@@ -56,17 +76,10 @@ def arrow_schema(attributes: Types, focal: Type | None = None) -> pa.Schema:
         pa.field("end", pa.timestamp("us", "UTC")),
         pa.field("geometry", pa.binary()),
         *(pa.field(name, ARROW_TYPES[kind or Type.STRING]) for name, kind in named.items()),
-        *told,
+        *own,
         pa.field("events", pa.list_(pa.string())),
     ]
     return pa.schema(fields)
-
-
-def _delivery_fields(focal: Type) -> list[pa.Field]:
-    """Describe the columns that deliveries have besides those of detections."""
-    others = {"interest": pa.int64(), "live": pa.bool_(), "focal": ARROW_TYPES[focal]}
-    times = dict.fromkeys(("interest_start", "told"), pa.timestamp("us", "UTC"))
-    return [pa.field(name, (others | times).get(name, pa.string())) for name in COLUMNS]
 
 
 def _named(attributes: Mapping[str, Type | None], told: Sequence[str]) -> dict[str, Type | None]:

@@ -21,11 +21,11 @@ from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import SLICE, Session
 from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
-from whimbrel.model.schema import Type
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 from whimbrel.space.partitioning import Cells
 from whimbrel.spark.lines import Gate
 from whimbrel.spark.rows import OutcomeRows, counts_since
+from whimbrel.spark.types import DeliveryColumns
 
 SHARD, PRIMARY = "@shard", "@primary"
 """Columns added where nearby events are partitioned together: the shard that a copy of an event is for, and
@@ -55,8 +55,8 @@ class WorkerJob:
     """Whether events say in a column which shard they are for; then there is a session for each."""
     by_space: bool = False
     """Whether some of them are copies from a neighbouring shard."""
-    focal: Type | None = None
-    """The type of the keys of the objects that the query follows; None: it follows none."""
+    told: DeliveryColumns | None = None
+    """What deliveries have besides detections, if the query follows objects."""
     cells: Cells | None = None
     """How places are parted, where each shard tells of the interests around its own."""
     hands_on: bool = False
@@ -71,7 +71,7 @@ class WorkerJob:
     @property
     def rows(self) -> OutcomeRows:
         """How results are written."""
-        return OutcomeRows(self.attributes, self.whole, self.focal)
+        return OutcomeRows(self.attributes, self.whole, self.told)
 
     def session(self, shard: int) -> Session:
         """Open a session for one shard."""

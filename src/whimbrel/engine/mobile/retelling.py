@@ -1,7 +1,7 @@
 """What is new or changes for an object whose interests were told of in different sessions.
 
-Each of these knows some of the places, and tells everything of the interests there, and which they are. Who has
-all of an object, wherever it was, compares them here, as one session does by itself.
+Each of these knows some of the places, and tells everything of the interests there, and which they are. Who
+has all of an object, wherever it was, compares them here, as one session does by itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from whimbrel.engine.identity import hashes
 from whimbrel.engine.mobile.areas import NO_RINGS, NOWHERE, AreaSet
 from whimbrel.engine.mobile.cohorts import NOBODY
 from whimbrel.engine.mobile.deliveries import ADDED, COLUMNS, Told, delivery_table
-from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.mobile.interests import AROUND_OBJECT, Interests
 from whimbrel.engine.mobile.telling import telling
 from whimbrel.engine.mobile.updates import FocalKeys
 from whimbrel.engine.report import ATTRIBUTES_KEY
@@ -38,7 +38,7 @@ class Retelling:
         """How their areas are shown."""
 
     def step(self, told: pa.Table, interests: pa.Table, watermark: int) -> pa.Table | None:
-        """Take in what was told up to a watermark, and the interests that began or ended; give what is told."""
+        """Take in what was told up to a watermark, and interests that began or ended; give what is told."""
         of, texts = self._with_new(interests)
         had = [self._had(told, of)] if told.num_rows else []
         found, shown_of = self.telling.tell(had, of, watermark)
@@ -123,8 +123,8 @@ def _interests(rows: Int64Array) -> Interests:
         np.zeros(0),
     )
     obj, number, start, lifetime, end = rows
-    member = np.full(count, NOBODY, np.int64)
-    return Interests(obj, number, start, end, lifetime, member, nowhere)
+    member, candidate = np.full(count, NOBODY, np.int64), np.full(count, AROUND_OBJECT, np.int64)
+    return Interests(obj, number, start, end, lifetime, member, candidate, nowhere)
 
 
 def _codes(obj: Int64Array, number: Int64Array) -> Int64Array:

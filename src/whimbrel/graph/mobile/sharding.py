@@ -55,7 +55,7 @@ def why_one_partition(query: MobileQuery) -> str | None:
         return f"{name} looks at situations wherever their events are"
     if isinstance(policy.refresh, RefreshWhenQualityFalls):
         return f"when interests of {name} move depends on the events around them"
-    if policy.reuse == "similar" or not (policy.prediction is None or policy.quality.is_perfect):
+    if policy.reuse == "similar" or policy.prediction is not None:
         return f"what stands for an interest of {name} may be found in other places"
     once = parts(query, query.detect.rewritten).once
     movers = next((each.name for each in once.operators if isinstance(each, Motion | Encounter)), None)
