@@ -7,6 +7,7 @@ lie in it, what happened there before included. So nothing has to move when an o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import hypot
 
 from whimbrel.errors import QueryError
@@ -28,14 +29,16 @@ from whimbrel.graph.sharding import ByInterests, Sharding, SinglePartition, shar
 
 def sharding_of(query: Query) -> Sharding:
     """Find the way of partitioning the events of a query that parts them the most."""
-    if not query.mobile:
-        return sharding(query.rewritten)
-    reasons = [why for each in query.mobile if (why := why_one_partition(each)) is not None]
+    return sharding_of_mobile(query.mobile) if query.mobile else sharding(query.rewritten)
+
+
+def sharding_of_mobile(queries: Sequence[MobileQuery]) -> Sharding:
+    """Find the way of partitioning the events of several mobile queries."""
+    reasons = [why for each in queries if (why := why_one_partition(each)) is not None]
     if reasons:
         return SinglePartition(reasons[0])
     return ByInterests(
-        max(farthest(each) for each in query.mobile),
-        tuple(dict.fromkeys(each.focal.type for each in query.mobile)),
+        max(farthest(each) for each in queries), tuple(dict.fromkeys(each.focal.type for each in queries))
     )
 
 
