@@ -20,9 +20,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError, QueryError, WhimbrelError
+from whimbrel.graph.mobile.sharding import sharding_of
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
-from whimbrel.graph.sharding import AnyPartition, ByKeys, SinglePartition, sharding, sharding_words
+from whimbrel.graph.sharding import AnyPartition, ByKeys, SinglePartition, sharding_words
 from whimbrel.io.detections import attribute_texts
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import MADE_OF_SEVERAL, Coordinates, Type
@@ -194,9 +195,15 @@ class LiveJob(StreamJob):
     def compiled(self, order: QueryChange) -> Query:
         """Compile a query, and refuse it if its events are not partitioned as it needs them."""
         query = compile_text(order.query or "")
-        needed = sharding(query.rewritten)
+        needed = sharding_of(query)
         if not self.keys or isinstance(needed, AnyPartition):
             return query
+        if query.mobile:
+            raise QueryError(
+                f"the events of this stream are partitioned by {', '.join(map(str, self.keys))}, and "
+                f"{query.mobile[0].name} follows objects: it needs those around them",
+                hint="start the stream with by=None",
+            )
         shared = needed.keys if isinstance(needed, ByKeys) else ()
         missing = [str(key) for key in self.keys if key not in shared]
         if missing:

@@ -24,6 +24,7 @@ from whimbrel import logs
 from whimbrel.engine.report import together
 from whimbrel.engine.session import Session
 from whimbrel.engine.snapshot import Blocks
+from whimbrel.errors import StateError
 from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
 from whimbrel.model.schema import Coordinates
@@ -77,6 +78,11 @@ class StreamJob:
     def rows(self) -> OutcomeRows:
         """How results are written."""
         return OutcomeRows(self.attributes, told=self.told)
+
+    @property
+    def reach(self) -> str:
+        """How far the interests may reach that are parted by place, in metres; empty: none are."""
+        return "" if self.cells is None else f"{self.cells.reach_m:g}"
 
     def session(self, shard: int) -> Session:
         """Open the session of a shard."""
@@ -154,9 +160,15 @@ class ShardProcessor(StatefulProcessor):
         return self.job.session(shard)
 
     def _check(self, mark: str) -> None:
-        shards = int(mark.partition(":")[0])
-        if shards != self.job.shards:
-            raise other_shards(shards, self.job.shards)
+        """Refuse state that was parted otherwise."""
+        shards, _, reach = mark.partition(":")[0].partition("@")
+        if int(shards) != self.job.shards:
+            raise other_shards(int(shards), self.job.shards)
+        if reach != self.job.reach:
+            raise StateError(
+                f"the checkpoint is of a stream whose interests reach {reach or 'no'} m; those of this one "
+                f"reach {self.job.reach or 'no'} m: begin with a new checkpoint"
+            )
 
     def _restored(self, shard: int) -> Session:
         """Open a session where its last snapshot left off."""
@@ -176,7 +188,7 @@ class ShardProcessor(StatefulProcessor):
         return self.job.session(shard)
 
     def _keep(self, shard: int, session: Session) -> None:
-        mark = f"{self.job.shards}:{uuid4().hex}"
+        mark = f"{self.job.shards}@{self.job.reach}:{uuid4().hex}"
         self._mark.update((mark, self._names))
         _alive[self.job.key, shard] = (mark, session)
         _alive.move_to_end((self.job.key, shard))
