@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.mobile.chained_runs import ChainedRuns
 from whimbrel.engine.mobile.cohorts import Cohorts
-from whimbrel.engine.mobile.followed import FollowedObjects
+from whimbrel.engine.mobile.followed import FollowedObjects, OwnedPlaces
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.history import EventHistory, GivenHistory, History, TimePointHistory
 from whimbrel.engine.mobile.measured import MeasuredInterests
@@ -50,17 +50,23 @@ LOOK_RARELY = 200
 class MobileRun(Pipeline):
     """The mobile queries of a query at run time.
 
-    It has no outputs of its own: what it tells, it writes as tables of deliveries.
+    It has no outputs of its own: what it tells, it writes as tables of deliveries. Where other sessions have
+    other places, only interests around `owned` ones are told of.
     """
 
     def __init__(
-        self, query: Query, events: SourceEvents, name: str, optimisations: Optimisations = ALL
+        self,
+        query: Query,
+        events: SourceEvents,
+        name: str,
+        optimisations: Optimisations = ALL,
+        owned: OwnedPlaces | None = None,
     ) -> None:
         self.query, self.name, self.observer = query, name, None
         self.graph = query.graph
         self.atoms = events
         self.context = ExecutionContext(events.stream, query.functions, query.graph.coordinates)
-        self.following = [Following(each, events, name, optimisations) for each in query.mobile]
+        self.following = [Following(each, events, name, optimisations, owned) for each in query.mobile]
         self.required = all_read(each.required for each in self.following)  # type: ignore[assignment]
         self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
         self.selections, self.streams, self.runtimes, self.outputs = [], {}, {}, []
@@ -112,6 +118,10 @@ class MobileRun(Pipeline):
     def told(self) -> Iterator[pa.Table]:
         """Give the deliveries of a step."""
         yield from self._told
+
+    def take_interests(self) -> list[pa.Table]:
+        """Take the interests that began or ended since the last time, where another one compares them."""
+        return [table for each in self.following for table in each.objects.take_interests()]
 
     def clear_made(self) -> None:
         """Say that nothing is new."""
@@ -186,7 +196,12 @@ class Following:
     """One mobile query: what is found once, what is found for each interest, and who is told."""
 
     def __init__(
-        self, query: MobileQuery, events: SourceEvents, name: str, optimisations: Optimisations = ALL
+        self,
+        query: MobileQuery,
+        events: SourceEvents,
+        name: str,
+        optimisations: Optimisations = ALL,
+        owned: OwnedPlaces | None = None,
     ) -> None:
         self.query = query
         self.events = events
@@ -196,7 +211,7 @@ class Following:
         self.back = additional_time(query.detect.graph)
         window = query.lifetime + max(self.back.values(), default=0)
         self.monitor = Monitor()
-        self.objects = FollowedObjects(query, events, name, window, self.monitor)
+        self.objects = FollowedObjects(query, events, name, window, self.monitor, owned)
         self.once = OncePipeline(query.detect, self.parts, events, name) if self.parts.once.outputs else None
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
         self._model = self._member_pipeline() if self.parts.each.outputs else None
