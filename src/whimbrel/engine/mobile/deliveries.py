@@ -147,7 +147,7 @@ def delivery_table(
         "live": pa.array(joined.known >= interests.start[place]),
         "change": pa.array(CHANGES).take(pa.array(joined.change)),
         "delivery": _ids(joined, query, focal, interests, place),
-        "interest_area": pa.DictionaryArray.from_arrays(at, interests.areas.texts()),
+        "interest_area": pa.DictionaryArray.from_arrays(at, interests.areas.wkb()),
     }
     if says_predicted:
         columns["predicted"] = pa.array(interests.candidate[place] != AROUND_OBJECT)
