@@ -1,4 +1,4 @@
-"""Predicted areas stand for interests only where the query allows it, and then all that lies in them is told."""
+"""Predicted areas stand for interests only where the query allows it; then all that lies in them is told."""
 
 from __future__ import annotations
 

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.engine.mobile.chained_runs import ChainedRuns
 from whimbrel.engine.mobile.cohorts import Cohorts
-from whimbrel.engine.mobile.followed import FollowedObjects
+from whimbrel.engine.mobile.followed import FollowedObjects, OwnedPlaces
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.history import EventHistory, GivenHistory, History, TimePointHistory
 from whimbrel.engine.mobile.known_answers import KnownAnswers
@@ -24,8 +25,8 @@ from whimbrel.engine.mobile.member_pipeline import MemberPipeline
 from whimbrel.engine.mobile.member_steps import SelectionReuse
 from whimbrel.engine.mobile.monitor import Monitor, rows_taken
 from whimbrel.engine.mobile.once import OncePipeline
+from whimbrel.engine.mobile.optimisations import ALL, Optimisations
 from whimbrel.engine.mobile.predicted import route_attribute
-from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.updates import LocationUpdates
 from whimbrel.engine.pipeline import Pipeline, fingerprint
 from whimbrel.engine.row_store import RowStore
@@ -52,15 +53,23 @@ LOOK_RARELY = 200
 class MobileRun(Pipeline):
     """The mobile queries of a query at run time.
 
-    It has no outputs of its own: what it tells, it writes as tables of deliveries.
+    It has no outputs of its own: what it tells, it writes as tables of deliveries. Where other sessions have
+    other places, only interests around `owned` ones are told of.
     """
 
-    def __init__(self, query: Query, events: SourceEvents, name: str) -> None:
+    def __init__(
+        self,
+        query: Query,
+        events: SourceEvents,
+        name: str,
+        optimisations: Optimisations = ALL,
+        owned: OwnedPlaces | None = None,
+    ) -> None:
         self.query, self.name, self.observer = query, name, None
         self.graph = query.graph
         self.atoms = events
         self.context = ExecutionContext(events.stream, query.functions, query.graph.coordinates)
-        self.following = [Following(each, events, name) for each in query.mobile]
+        self.following = [Following(each, events, name, optimisations, owned) for each in query.mobile]
         self.required = all_read(each.required for each in self.following)  # type: ignore[assignment]
         self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
         self.selections, self.streams, self.runtimes, self.outputs = [], {}, {}, []
@@ -112,6 +121,10 @@ class MobileRun(Pipeline):
     def told(self) -> Iterator[pa.Table]:
         """Give the deliveries of a step."""
         yield from self._told
+
+    def take_interests(self) -> list[pa.Table]:
+        """Take the interests that began or ended since the last time, where another one compares them."""
+        return [table for each in self.following for table in each.objects.take_interests()]
 
     def clear_made(self) -> None:
         """Say that nothing is new."""
@@ -185,15 +198,23 @@ def _fingerprint(query: Query) -> str:
 class Following:
     """One mobile query: what is found once, what is found for each interest, and who is told."""
 
-    def __init__(self, query: MobileQuery, events: SourceEvents, name: str) -> None:
+    def __init__(
+        self,
+        query: MobileQuery,
+        events: SourceEvents,
+        name: str,
+        optimisations: Optimisations = ALL,
+        owned: OwnedPlaces | None = None,
+    ) -> None:
         self.query = query
         self.events = events
         self.name = name
-        self.parts = parts(query, query.detect.rewritten)
+        self.optimisations = optimisations
+        self.parts = parts(query, query.detect.rewritten, plain_once=optimisations.plain_once)
         self.back = additional_time(query.detect.graph)
         window = query.lifetime + max(self.back.values(), default=0)
         self.monitor = Monitor()
-        self.objects = FollowedObjects(query, events, name, window, self.monitor)
+        self.objects = FollowedObjects(query, events, name, window, self.monitor, owned)
         self.once = OncePipeline(query.detect, self.parts, events, name) if self.parts.once.outputs else None
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
         self._reused = reused_operators(query, self.parts.each)
@@ -201,7 +222,7 @@ class Following:
         self.reuse = SelectionReuse(answers)
         self._model = self._member_pipeline() if self.parts.each.outputs else None
         self.found: FoundOnce | None = None
-        self.cohorts: Cohorts | SharedRuns | None = None
+        self.cohorts: Cohorts | ChainedRuns | None = None
         self._coordinates: Coordinates | None = None
         self._looked_at = self._look_took = 0
 
@@ -340,19 +361,26 @@ class Following:
         self._coordinates = coordinates
         self.objects.begin(coordinates)
         if self.once is not None:
-            self.found = FoundOnce(coordinates)
+            self.found = FoundOnce(coordinates, by_own_location=self.query.of_situations)
         if self._model is not None:
             self.cohorts = self._runs(self._model, coordinates)
 
-    def _runs(self, model: MemberPipeline, coordinates: Coordinates) -> Cohorts | SharedRuns:
+    def _runs(self, model: MemberPipeline, coordinates: Coordinates) -> Cohorts | ChainedRuns:
         """Make what runs for single interests; bounded graphs are strongly complete by themselves."""
         query = self.query
         bounded = not anchors(query.detect.graph, query.detect.operators)
         start, histories = partial(self._member_pipeline, coordinates), self._histories(model, coordinates)
-        cohorts = Cohorts(start, histories, shares=model.parts_members, bounded=bounded)
+        cohorts = Cohorts(
+            start,
+            histories,
+            shares=model.parts_members,
+            bounded=bounded,
+            merges=self.optimisations.merge_cohorts,
+            keeps_runs=self.optimisations.lemma_2 and query.policy.prediction is None,
+        )
         if query.policy.completeness != "strong" or bounded:
             return cohorts
-        return SharedRuns(cohorts, query.lifetime, query.lifetime + max(self.back.values(), default=0))
+        return ChainedRuns(cohorts, query.lifetime, query.lifetime + max(self.back.values(), default=0))
 
     @property
     def _excluded(self) -> Any:
