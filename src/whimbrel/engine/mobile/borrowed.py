@@ -38,9 +38,7 @@ class BorrowedDetection(Emitted):
     """The object whose selection it was."""
 
     @classmethod
-    def of(
-        cls, found: Emitted, to: int, similar: tuple[float, float, float], by: int
-    ) -> BorrowedDetection:
+    def of(cls, found: Emitted, to: int, similar: tuple[float, float, float], by: int) -> BorrowedDetection:
         """Make it of what was found: the events are the same, as member `to` sees them."""
         parts = {field.name: getattr(found, field.name) for field in fields(Emitted)}
         parts["items"] = [replace(each, refs=seen_by(each.refs, to)) for each in found.items]
@@ -52,8 +50,8 @@ def borrowed_columns(found: Sequence[Emitted]) -> dict[Expr, Column]:
     columns: dict[Expr, Column] = {}
     for name, own in _OWN.items():
         values = [getattr(each, name[1:]) if isinstance(each, BorrowedDetection) else own for each in found]
-        kind = Type.FLOAT if isinstance(own, float) else Type.INT
-        columns[Attribute(None, name)] = Column(kind, np.array(values, type(own)))
+        kind, dtype = (Type.INT, np.int64) if name == _BY else (Type.FLOAT, np.float64)
+        columns[Attribute(None, name)] = Column(kind, np.array(values, dtype))
     return columns
 
 
