@@ -121,6 +121,10 @@ class RunningQueries:
             )
         return found
 
+    def warnings(self) -> list[str]:
+        """Say what looks like a mistake in the queries that follow something."""
+        return [said for query in self.following for said in query.warnings()]
+
     def begin_at(self, time: int) -> None:
         """Let mobile queries follow nobody before a time."""
         for query in self.following:

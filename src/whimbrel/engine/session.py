@@ -438,7 +438,8 @@ class Session:
         """Say what looks like a mistake in the input, given how many detections there were."""
         graphs = [self.query(name).graph for name in self.queries]
         ingest = self.ingest
-        return ingest.noticed.warnings(ingest.counts, graphs, ingest.types, ingest.reading, found)
+        said = ingest.noticed.warnings(ingest.counts, graphs, ingest.types, ingest.reading, found)
+        return (*said, *self.running.warnings())
 
     @property
     def watermark(self) -> int:

@@ -127,6 +127,11 @@ class MobileRun(Pipeline):
         """Say that nothing is new."""
         self._told = []
 
+    def warnings(self) -> list[str]:
+        """Say which of the mobile queries has followed nobody: a name may be written in another way."""
+        idle = [each.query for each in self.following if not each.objects.timelines.numbers.any()]
+        return [f"{each.name!r} has followed nobody: {_what_is_missing(each)}" for each in idle]
+
     def forget_before(self, time: int) -> None:
         """Let go of what was made of events that are gone."""
         for each in self.following:
@@ -180,6 +185,14 @@ class MobileRun(Pipeline):
             raise StateError(f"the snapshot is of another version of the query {self.name!r}")
         for number, each in enumerate(self.following):
             each.load(blocks, f"{name}/{number}")
+
+
+def _what_is_missing(query: MobileQuery) -> str:
+    focal = query.focal
+    if focal.listed is not None:
+        return f"no {focal.type} with a place has a {focal.key} that is on its list"
+    asked = "" if focal.only is None and focal.condition is None else ", and is what it asks for"
+    return f"no {focal.type} has a {focal.key} and a place{asked}"
 
 
 def _fingerprint(query: Query) -> str:
