@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from os import fspath
@@ -14,8 +15,10 @@ import click
 from whimbrel.cli.event_files import file_options
 from whimbrel.cli.gathering import Inputs, gathering
 from whimbrel.cli.kernels import CompilingLine
+from whimbrel.cli.monitoring import form_of, refuse_bad_report, refuse_without_mobile, write_report
 from whimbrel.cli.options import (
     ManyEvents,
+    areas_option,
     compile_options,
     coordinates_option,
     lateness_option,
@@ -31,6 +34,7 @@ from whimbrel.errors import DataError
 
 if TYPE_CHECKING:
     from whimbrel.engine.result import Detections
+    from whimbrel.engine.session import Session
     from whimbrel.graph.query import Query
 
 STDOUT = "-"
@@ -43,7 +47,9 @@ class DetectOutput:
     out: str
     form: str | None
     page: str | None
+    monitor: str | None
     rejected: str | None
+    interest_areas: bool
 
     def rejected_file(self, events: tuple[str, ...]) -> Path:
         """Name the file for rejected rows."""
@@ -61,7 +67,9 @@ class DetectOutput:
             # They are read again, as for a map: how the events of a detection moved is not in its hull.
             coordinates = coordinates_of(outcome.detections) or Coordinates.PLANE
             places = positions(events, coordinates, schemas=query.schemas, **reading)
-        write_detections(outcome.detections, self.out, self.form, positions=places)
+        write_detections(
+            outcome.detections, self.out, self.form, positions=places, interest_areas=self.interest_areas
+        )
         if self.page is not None:
             show(outcome.detections, events=events, schemas=query.schemas, **reading).save(self.page)
 
@@ -98,6 +106,11 @@ class Running:
     help="How they are written. By default the ending of --out tells; standard output gets jsonl.",
 )  # fmt: skip
 @click.option("--map", "page", metavar="FILE.html", help="Also draw them on a map with a time slider.")
+@click.option(
+    "--monitor", metavar="FILE",
+    help="Also write what mobile queries did: FILE.json, FILE.prom (Prometheus) or FILE.txt.",
+)  # fmt: skip
+@areas_option
 @rejected_option
 @reading_options
 @coordinates_option
@@ -133,13 +146,25 @@ def detect(query: str, inputs: Inputs, output: DetectOutput, running: Running, *
     refused = output.rejected_file(inputs.events)
     refuse_bad_output(output.out, output.form)
     compiled = read_query(query, **compiling)
-    written = {"--out": output.out, "--rejected": str(refused), "--map": output.page}
+    refuse_bad_monitor(output.monitor, compiled, query, running)
+    written = {
+        "--out": output.out,
+        "--rejected": str(refused),
+        "--map": output.page,
+        "--monitor": output.monitor,
+    }
     refuse_overwriting(query, inputs.events, written)
     if not running.quiet:
         show_warnings(compiled, query)
     refused.unlink(missing_ok=True)  # rejected rows of an earlier run are not kept
-    outcome = (find_on_spark if running.on_spark else find)(compiled, inputs, refused, running)
+    sessions: list[Session] = []
+    if running.on_spark:
+        outcome = find_on_spark(compiled, inputs, refused, running)
+    else:
+        outcome = find(compiled, inputs, refused, running, sessions.append)
     output.write(outcome, compiled, inputs)
+    if output.monitor is not None:
+        write_report(sessions[0], output.monitor, form_of(output.monitor) or "table")
     if not running.quiet:
         click.echo(summary(outcome, refused), err=True)
 
@@ -194,14 +219,38 @@ def refuse_bad_output(out: str, form: str | None) -> None:
         raise DataError(f"{out}: the ending does not tell a format; known: {known}; or say --format")
 
 
-def find(query: Query, inputs: Inputs, rejected: Path, running: Running) -> Detections:
+def refuse_bad_monitor(path: str | None, query: Query, name: str, running: Running) -> None:
+    """Stop before a report on mobile queries that could not be written."""
+    if path is None:
+        return
+    if running.on_spark:
+        raise click.UsageError("--monitor is for --engine embedded: on Spark many sessions share the work")
+    refuse_bad_report("--monitor", path)
+    refuse_without_mobile(query, name)
+
+
+def find(
+    query: Query,
+    inputs: Inputs,
+    rejected: Path,
+    running: Running,
+    opened: Callable[[Session], None] | None = None,
+) -> Detections:
     """Run the query in this process."""
     from whimbrel.engine.bounded import run
     from whimbrel.warming import compile_meanwhile
 
     with nullcontext() if running.quiet else ProgressBar() as bar:
         ready = compile_meanwhile(query, inputs.events, None if bar is None else bar.compiling)
-        return run(query, inputs.events, rejected=rejected, progress=bar, ready=ready, **inputs.settings)
+        return run(
+            query,
+            inputs.events,
+            rejected=rejected,
+            progress=bar,
+            ready=ready,
+            opened=opened,
+            **inputs.settings,
+        )
 
 
 def find_on_spark(query: Query, inputs: Inputs, rejected: Path, running: Running) -> Detections:

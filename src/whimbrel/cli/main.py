@@ -14,6 +14,7 @@ from whimbrel.cli.check import check
 from whimbrel.cli.detect import detect
 from whimbrel.cli.explain import explain
 from whimbrel.cli.fmt import fmt
+from whimbrel.cli.mobile import mobile
 from whimbrel.cli.options import Command
 from whimbrel.cli.plan import plan
 from whimbrel.cli.simulate import simulate
@@ -89,6 +90,7 @@ for _command in (
     detect,
     explain,
     fmt,
+    mobile,
     plan,
     simulate,
     store,

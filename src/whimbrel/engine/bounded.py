@@ -35,6 +35,7 @@ class RunSettings(ReadSettings, total=False):
     rejected: str | os.PathLike[str] | None
     progress: Progress | None
     ready: Callable[[], None] | None
+    opened: Callable[[Session], None] | None
     reading: Reading | None
 
 
@@ -47,6 +48,7 @@ def run(
     rejected: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     ready: Callable[[], None] | None = None,
+    opened: Callable[[Session], None] | None = None,
     reading: Reading | None = None,
     **how: Unpack[ReadSettings],
 ) -> Detections:
@@ -68,6 +70,9 @@ def run(
         A file for rows that are no events, each with its reason (JSON lines); made only if there are any.
     ready
         Called before detecting begins: after a bounded input has been read, or before a replay.
+    opened
+        Called with the session that runs the query before any event comes, to have a look at it afterwards:
+        what mobile queries did is in its `monitor()`.
     reading, columns, time_unit, time_format, day_first, time_zone, default_type
         How events are read, as for `Session`; what came of it is in `columns_taken`, `notes` and `warnings`.
     """
@@ -76,6 +81,8 @@ def run(
     query = compiled(query)
     session = Session(query, lateness=lateness, coordinates=coordinates, reading=reading, **how)
     session.reads_once = True
+    if opened is not None:
+        opened(session)
     with RejectedWriter(rejected) as writer:
         source = normalised_batches(session, events, writer, progress)
         if lateness is None:
@@ -84,7 +91,7 @@ def run(
             steps = _replay(session, _then(iter(()), ready, source))
         rejected_rows = writer.table()
     detections = together(steps, session.coordinates, query.attributes)
-    _LOG.info("%s: %s", ", ".join(query.types), account(detections.num_rows, session.counts))
+    _LOG.info("%s: %s", ", ".join(query.types), account(detections, session.counts))
     return Detections(
         detections,
         session.counts,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -192,6 +192,8 @@ class Ingest:
         self._checked: pa.Schema | None = None
         """The schema of the last events, whose types fit."""
         self.late = SideOutput()
+        self.note_late: Callable[[pa.RecordBatch], None] | None = None
+        """Told of late events, besides."""
         self.duplicates = SideOutput()
         self.rejected = SideOutput()
         self.time_points: set[int] = set()
@@ -317,6 +319,8 @@ class Ingest:
         own = self._own(events.filter(pa.array(late)))
         self.counts.late += own.num_rows
         self.late.add(own)
+        if self.note_late is not None and own.num_rows:
+            self.note_late(own)
         return events.filter(pa.array(~late))
 
     def release(self) -> list[Released]:

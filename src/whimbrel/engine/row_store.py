@@ -207,6 +207,15 @@ class RowStore:
             start[at], end[at] = chunk.start[local], chunk.end[local]
         return start, end
 
+    def first_at(self, times: Int64Array) -> Int64Array:
+        """Give the first row that ends at each of some times, or later, given rows in order of ends."""
+        found = np.full(len(times), self.total, np.int64)
+        owner = np.searchsorted(np.array([chunk.last for chunk in self.chunks], np.int64), times)
+        for number in np.unique(owner[owner < len(self.chunks)]).tolist():
+            chunk, at = self.chunks[number], owner == number
+            found[at] = chunk.first + np.searchsorted(chunk.end, times[at])
+        return found
+
     def lineage(self, rows: Int64Array) -> Lineage:
         """Look up the atomic events below some rows."""
         if not self.chunks or self.chunks[0].lineage is None:

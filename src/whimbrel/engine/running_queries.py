@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from typing import ClassVar
 
 import pyarrow as pa
 
 from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.mobile.followed import OwnedPlaces
+from whimbrel.engine.mobile.optimisations import ALL
 from whimbrel.engine.mobile.run import MobileRun
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.pipeline import Pipeline
@@ -41,6 +43,9 @@ class RunningQueries:
         The places around which interests are told of here; None: all.
     """
 
+    optimisations: ClassVar = ALL
+    """Which ways to save work mobile queries take; they change nothing in what is told."""
+
     def __init__(
         self,
         coordinates: Coordinates | None,
@@ -53,6 +58,8 @@ class RunningQueries:
         self.pipelines: dict[str, Pipeline | QueryInstance] = {}
         self.names_queries = False
         """Whether detections say in a column `@query` which query they are of."""
+        self.measures = False
+        """Whether the quality of the interests of mobile queries is measured."""
         self.plans = 0
         """How often it was worked out what they need."""
         self.reach = 0
@@ -95,7 +102,9 @@ class RunningQueries:
 
     def _mobile(self, query: Query, name: str) -> MobileRun:
         """Start a mobile query, with the events that are still remembered as its history."""
-        started = MobileRun(query, self.events, name, self.places)
+        started = MobileRun(query, self.events, name, self.optimisations, self.places)
+        if self.measures:
+            started.measure()
         started.context.coordinates = started.context.coordinates or self.context.coordinates
         if len(self.events.stream.store):
             started.catch_up()
@@ -114,9 +123,8 @@ class RunningQueries:
 
     def begin_at(self, time: int) -> None:
         """Let mobile queries follow nobody before a time."""
-        for query in self.pipelines.values():
-            if isinstance(query, MobileRun):
-                query.begin_at(time)
+        for query in self.following:
+            query.begin_at(time)
 
     def remove(self, name: str) -> None:
         """Stop a query and forget its state."""
@@ -135,6 +143,11 @@ class RunningQueries:
         if name not in self.pipelines:
             raise UnknownNameError("running query", name, self.pipelines)
         return self.pipelines[name].query
+
+    @property
+    def following(self) -> list[MobileRun]:
+        """Those of the queries that follow objects."""
+        return [each for each in self.pipelines.values() if isinstance(each, MobileRun)]
 
     def plan_anew(self) -> None:
         """Say that what queries need has changed."""
@@ -258,6 +271,7 @@ class RunningQueries:
         """Let go of events that ended before a time, which no query needs any more."""
         if self._observer is not None and self._observer.keeps_rows:
             return
+        time = min([time, *(each.needs_since for each in self.following)])
         if self.events.stream.store.forget_before(time):
             for pipeline in self._running():
                 pipeline.forget_before(time)

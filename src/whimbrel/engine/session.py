@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.ingest import Counts, Ingest
 from whimbrel.engine.mobile.followed import OwnedPlaces
+from whimbrel.engine.mobile.measures import By, monitor_table
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.remembered_events import events_of
 from whimbrel.engine.report import together
@@ -147,6 +148,8 @@ class Session:
             )
         chosen = name or "+".join(query.types)
         self.running.add(query, chosen)
+        if query.mobile:
+            ingest.note_late = self._note_late
         ingest.coordinates = wanted or ingest.coordinates
         ingest.schemas |= query.schemas
         ingest.time_points |= {time for time in query.graph.time_points if time > ingest.watermark}
@@ -370,6 +373,39 @@ class Session:
         self.running.check(blocks)
         self.ingest.load(blocks, "ingest")
         self.running.load(blocks, self.ingest.watermark, self.coordinates)
+
+    # -- what mobile queries do --------------------------------------------------------------------------
+
+    def measure_quality(self) -> None:
+        """Measure how well interests stand for what is around their objects, before the first event comes.
+
+        At every location update precision and recall of the current interest are measured. They are counted
+        over all events that the interest has, so these are kept until it ends. What is told stays the same.
+        """
+        self.running.measures = True
+        for query in self.running.following:
+            query.measure()
+        self.running.plan_anew()
+
+    def monitor(self, *, by: By = "query") -> pa.Table:
+        """Tell what mobile queries have done so far: what was told, and what that took.
+
+        Parameters
+        ----------
+        by
+            `query` for a row a mobile query, `focal` for a row a focal object of each.
+
+        Returns
+        -------
+        pyarrow.Table
+            A column a measure; `whimbrel.engine.mobile.measures` says what each means, and writes the table
+            for Prometheus or as JSON. A measure that is not known is null.
+        """
+        return monitor_table(self.running.following, by=by)
+
+    def _note_late(self, events: pa.RecordBatch) -> None:
+        for query in self.running.following:
+            query.note_late(events)
 
     # -- what became of the events -----------------------------------------------------------------------
 

@@ -218,7 +218,7 @@ def _meetings(graph: Graph) -> ByMeetings | None:
         return None  # the rest also reads events that take part in no meeting
     common = KeyTracer(graph, frozenset(cut)).common(graph.outputs)
     first = sharding(drop_unused(replace(graph, outputs=tuple(cut))))
-    if not common or isinstance(first, ByMeetings | SinglePartition):
+    if not common or isinstance(first, ByMeetings | ByInterests | SinglePartition):
         return None
     return ByMeetings(tuple(cut), tuple(sorted(key.name for key in common)), first)
 

@@ -10,9 +10,9 @@ from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from whimbrel.engine.identity import ATTRIBUTES
-from whimbrel.engine.mobile.deliveries import COLUMNS
 from whimbrel.graph.operators.base import Types
 from whimbrel.model.columns import ARROW_TYPES
+from whimbrel.model.deliveries import DELIVERY_COLUMNS
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
 _WHIMBREL: tuple[tuple[tuple[type[sql.DataType], ...], Type], ...] = (
@@ -56,7 +56,7 @@ class DeliveryColumns:
         kinds = {"interest": pa.int64(), "live": pa.bool_(), "predicted": pa.bool_()}
         kinds |= dict.fromkeys(("interest_start", "told"), pa.timestamp("us", "UTC"))
         kinds |= {"focal": ARROW_TYPES[self.focal]}
-        names = [name for name in COLUMNS if self.predicted or name != "predicted"]
+        names = [name for name in DELIVERY_COLUMNS if self.predicted or name != "predicted"]
         return [pa.field(name, kinds.get(name, pa.string())) for name in names]
 
 
@@ -68,7 +68,7 @@ def detection_schema(attributes: Types, told: DeliveryColumns | None = None) -> 
 def arrow_schema(attributes: Types, told: DeliveryColumns | None = None) -> pa.Schema:
     """Describe the same columns as Arrow has them."""
     own = [] if told is None else told.fields
-    named = _named(attributes, [] if told is None else COLUMNS)
+    named = _named(attributes, [] if told is None else DELIVERY_COLUMNS)
     fields = [
         pa.field("id", pa.string()),
         pa.field("type", pa.string()),

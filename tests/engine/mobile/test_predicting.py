@@ -1,4 +1,4 @@
-"""Areas that were predicted stand for interests only where the query allows it, and then tell all that lies in them."""
+"""Predicted areas stand for interests only where the query allows it; then all that lies in them is told."""
 
 from __future__ import annotations
 

@@ -11,18 +11,19 @@ from tests.reference.expressions import World
 from .additional_time import additional_time
 from .areas import area
 from .deliveries import Delivery, place_in_time
-from .quality import quality, read_by
+from .quality import quality
 from .query import MobileQuery, Quality
-from .timelines import Interest, location_updates
+from .timelines import Interest, location_updates, read_events
 
 
 def measured(query: MobileQuery, interest: Interest, events: Sequence[Event], world: World) -> list[Quality]:
     """Give the quality of an interest for the true one at each location update while it is current.
 
-    It is counted over all events that the interest has time for, those of its history included.
+    It is counted over all events that the interest has time for, those of its history included; where the
+    object's own events do not count, they do not here.
     """
     since = interest.start - query.lifetime - max(additional_time(query.graph).values(), default=0)
-    read = read_by(query.graph, events)
+    read = read_events(query, events, interest.samples[-1])
     until = max((event.end for event in read), default=0) if interest.end is None else interest.end - 1
     updates = location_updates(query, events, world)[interest.focal]
     return [
@@ -35,7 +36,7 @@ def measured(query: MobileQuery, interest: Interest, events: Sequence[Event], wo
             world.coordinates,
         )
         for number, update in enumerate(updates)
-        if interest.start <= update.end <= until or update.end == interest.start
+        if interest.start <= update.end and (interest.end is None or update.end < interest.end)
     ]
 
 

@@ -127,11 +127,12 @@ def _switches(
         case WhenQualityFalls(threshold, over):
             true = area(query, updates[: number + 1], coordinates)
             used = area(query, updates[: current + 1], coordinates)
-            found = quality(_input(query, events, now), true, used, now.end - over, now.end, coordinates)
+            found = quality(read_events(query, events, now), true, used, now.end - over, now.end, coordinates)
             return falls_to(found, threshold)
 
 
-def _input(query: MobileQuery, events: Sequence[Event], sample: Event) -> list[Event]:
+def read_events(query: MobileQuery, events: Sequence[Event], sample: Event) -> list[Event]:
+    """The events that count for an object: those that are read, and not its own where these do not."""
     read = read_by(query.graph, events)
     return [event for event in read if not (query.excluding_itself and is_own(query, event, sample))]
 

@@ -63,6 +63,15 @@ def find_switches(
 
 
 @kernel
+def note_moves(obj, time, x, y, times, places, came_from):
+    """Tell for each update, in order of time, the last place of its object that is another one."""
+    for i in range(len(obj)):
+        o = obj[i]
+        move_to(o, time[i], x[i], y[i], times, places)
+        came_from[i, 0], came_from[i, 1] = places[o, P_FROM_X], places[o, P_FROM_Y]
+
+
+@kernel
 def move_to(o, t, x, y, times, places):
     """Take note of where an object is."""
     if times[o, T_LAST] != NEVER and (places[o, P_LAST_X] != x or places[o, P_LAST_Y] != y):

@@ -14,7 +14,7 @@ from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.values import Int64Array
 from whimbrel.graph.mobile import MobileQuery
-from whimbrel.graph.operators import ANY, Source, TimePoints
+from whimbrel.graph.operators import ANY, Graph, Source, TimePoints
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
 
@@ -36,10 +36,8 @@ class AreaCounts:
 
     def __init__(self, query: MobileQuery, events: SourceEvents, user: str) -> None:
         self._events = events
-        sources = [each for each in query.detect.graph.operators if isinstance(each, Source)]
-        types = dict.fromkeys(each.event_type for each in sources if not isinstance(each, TimePoints))
-        self.selectors: list[Selector] = [(name, None) for name in ([ANY] if ANY in types else types)]
-        self._selections = [events.select(selector, user) for selector in self.selectors]
+        self.used: list[Selector] = [(name, None) for name in types_read(query.detect.graph)]
+        self._selections = [events.select(selector, user) for selector in self.used]
         self._histories: list[EventHistory] = []
 
     def begin(self, coordinates: Coordinates, excluding: FocalKeys | None) -> None:
@@ -82,6 +80,13 @@ class AreaCounts:
         """Read what `save` wrote."""
         for number, history in enumerate(self._histories[: blocks.json(name)]):
             history.load(blocks, f"{name}/{number}")
+
+
+def types_read(graph: Graph) -> list[str]:
+    """Name the types of events that a graph reads, each once; time points are no events."""
+    sources = [each for each in graph.operators if isinstance(each, Source)]
+    types = dict.fromkeys(each.event_type for each in sources if not isinstance(each, TimePoints))
+    return [ANY] if ANY in types else list(types)
 
 
 def counts_of(rows: Int64Array, areas: int) -> Int64Array:

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whimbrel.engine.kernels import areas as k
 from whimbrel.engine.kernels import shapes
-from whimbrel.engine.row_store import offsets_of, ranges
-from whimbrel.engine.shapes import NO_SHAPE, lay_out
+from whimbrel.engine.kernels.place_index import boxes_around
+from whimbrel.engine.locations import wkb_of_corners
+from whimbrel.engine.row_store import different, offsets_of, ranges
+from whimbrel.engine.shapes import NO_SHAPE
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.errors import DataError, QueryError
@@ -47,6 +50,8 @@ QUARTER = 8
 """So many corners stand for a quarter of a circle, where a polygon has to."""
 _DECIMALS = {Coordinates.PLANE: 6, Coordinates.LONLAT: 10}
 """Of the corners of polygons that are shown for circles: thousandths of a millimetre, hundredths of one."""
+_ROUND_A_BOX = [0, 1, 2, 1, 2, 3, 0, 3, 0, 1]
+"""The numbers of a box that are the coordinates of its corners, one after the other."""
 _WHOLE_GLOBE = (-180.0, -90.0, 180.0, 90.0)
 
 
@@ -162,44 +167,118 @@ class AreaSet:
         """Give the numbers of all corners of a polygon."""
         return self.corners[first + 1 : first + 1 + 2 * int(self.corners[first])]
 
+    def laid_out(self) -> tuple[FloatArray, Int64Array]:
+        """Lay those that are boxes or polygons out as shapes are; give where each begins, too.
+
+        The point that stands for each is a corner.
+        """
+        is_polygon = self.kind == POLYGON
+        counts = np.where(self.kind == BOX, 5, 0)
+        counts[is_polygon] = self.corners[self.rings[is_polygon]]
+        begins = offsets_of(np.where(counts > 0, shapes.CORNERS + 2 * counts, 0))
+        data, places = np.empty(int(begins[-1])), begins[:-1]
+        polygons, boxes = places[is_polygon], places[self.kind == BOX]
+        taken = ranges(self.rings[is_polygon] + 1, 2 * counts[is_polygon])
+        data[ranges(polygons + shapes.CORNERS, 2 * counts[is_polygon])] = self.corners[taken]
+        around = self.numbers[self.kind == BOX][:, _ROUND_A_BOX]
+        data[boxes[:, None] + shapes.CORNERS + np.arange(10)] = around
+        for some, of_kind in ((polygons, is_polygon), (boxes, self.kind == BOX)):
+            data[some] = counts[of_kind]
+            data[some[:, None] + np.arange(1, 5)] = self.numbers[of_kind]
+            data[some[:, None] + np.arange(5, 7)] = data[some[:, None] + shapes.CORNERS + np.arange(2)]
+        return data, places
+
+    def boxes(self) -> FloatArray:
+        """Give boxes around them, a row each, for looking up: what is as wide as the globe has no ends.
+
+        Longitudes may lie beyond 180 degrees; NaN for what is nowhere.
+        """
+        found = np.full((len(self), 4), np.nan)
+        boxes_around(self.kind, self.numbers, self.is_lonlat, found)
+        return found
+
     def texts(self) -> pa.Array:
-        """Write them as WKT, as deliveries show them; null for what is nowhere.
+        """Write them as WKT; null for what is nowhere."""
+        return pa.array(wkt_column(self.wkb().to_numpy(zero_copy_only=False)), pa.string())
+
+    def wkb(self) -> pa.Array:
+        """Write them as well-known binary, as deliveries show them; null for what is nowhere.
 
         Circles are shown as polygons. What crosses the antimeridian has corners on both sides of it.
         """
-        import shapely
-
-        shown = self.shapes()
-        circles = np.flatnonzero(self.kind == CIRCLE)
-        if len(circles):
-            shown[circles] = self._as_polygons(circles)
+        is_circle, is_polygon = self.kind == CIRCLE, self.kind == POLYGON
+        counts = np.select([self.kind == BOX, is_circle], [4, 4 * QUARTER], 0)
+        counts[is_polygon] = self.corners[self.rings[is_polygon]] - 1
+        special = self._of_several_rings() | self._holds_a_pole()
+        counts[special] = 0
+        offsets = offsets_of(counts)
+        points = np.empty((int(offsets[-1]), 2))
+        begins, polygons = offsets[:-1], np.flatnonzero(is_polygon & ~special)
+        taken = ranges(self.rings[polygons] + 1, 2 * counts[polygons])
+        points[ranges(begins[polygons], counts[polygons])] = self.corners[taken].reshape(-1, 2)
+        boxes, circles = np.flatnonzero(self.kind == BOX), np.flatnonzero(is_circle & ~special)
+        around = self.numbers[boxes][:, _ROUND_A_BOX[:8]]
+        points[begins[boxes][:, None] + np.arange(4)] = around.reshape(-1, 4, 2)
+        points[begins[circles][:, None] + np.arange(4 * QUARTER)] = self._around_circles(circles)
         if self.is_lonlat:
-            beyond = np.flatnonzero((np.abs(shapely.bounds(shown)[:, [0, 2]]) > 180.0).any(axis=1))
-            if len(beyond):
-                shown[beyond] = shapely.transform(shown[beyond], _within_180)
-        return pa.array(wkt_column(shapely.to_wkb(shown)), pa.string())
+            points = _within_180(points)
+        written = wkb_of_corners(offsets, *plain(points.T))
+        if not special.any():
+            return written
+        others = pa.array(self._special_wkb(np.flatnonzero(special)), pa.binary())
+        return pc.replace_with_mask(written, pa.array(special), others)
 
-    def _as_polygons(self, circles: Int64Array) -> npt.NDArray[np.object_]:
+    def _of_several_rings(self) -> BoolArray:
+        """Tell which polygons have holes or parts."""
+        found = np.zeros(len(self), np.bool_)
+        gaps = np.flatnonzero(np.isnan(self.corners))
+        if len(gaps):
+            polygons = np.flatnonzero(self.rings != NO_RINGS)
+            order = np.argsort(self.rings[polygons])
+            at = np.searchsorted(self.rings[polygons][order], gaps, side="right") - 1
+            found[polygons[order[at]]] = True
+        return found
+
+    def _holds_a_pole(self) -> BoolArray:
+        """Tell which circles reach a pole, so that their borders are no polygons in degrees."""
+        if not self.is_lonlat:
+            return np.zeros(len(self), np.bool_)
+        away = np.minimum(self.numbers[:, 2] / EARTH_RADIUS_M, np.pi)
+        reaches: BoolArray = np.abs(np.radians(self.numbers[:, 1])) + away >= np.pi / 2
+        return reaches & (self.kind == CIRCLE)
+
+    def _special_wkb(self, rows: Int64Array) -> npt.NDArray[np.object_]:
+        """Write what has several rings, and circles that hold a pole."""
         import shapely
 
+        found = np.empty(len(rows), dtype=object)
+        for place, row in enumerate(rows.tolist()):
+            if self.kind[row] == POLYGON:
+                found[place] = self._polygon(int(self.rings[row]))
+                continue
+            _, y, radius_m, _ = self.numbers[row]
+            lat, away = math.radians(y), min(radius_m / EARTH_RADIUS_M, math.pi)
+            (border,) = self._around_circles(np.array([row]))
+            found[place] = _around_a_pole(border, lat + away >= math.pi / 2, lat - away <= -math.pi / 2)
+        if self.is_lonlat:
+            found = shapely.transform(found, _within_180)
+        return np.asarray(shapely.to_wkb(found, byte_order=1), dtype=object)
+
+    def _around_circles(self, circles: Int64Array) -> FloatArray:
+        """Give the corners of the polygons that are shown for circles."""
         x, y, radius_m, _ = self.numbers[circles].T[:, :, None]
         turns = np.arange(4 * QUARTER) * (np.pi / 2 / QUARTER)
+        decimals = _DECIMALS[self.coordinates]
         if not self.is_lonlat:
-            corners = np.stack([x + radius_m * np.cos(turns), y + radius_m * np.sin(turns)], axis=2)
-            return np.asarray(shapely.polygons(corners.round(_DECIMALS[self.coordinates])), dtype=object)
+            return np.stack([x + radius_m * np.cos(turns), y + radius_m * np.sin(turns)], axis=2).round(
+                decimals
+            )
         away, lat = np.minimum(radius_m / EARTH_RADIUS_M, np.pi), np.radians(y)
         up = np.sin(lat) * np.cos(away) + np.cos(lat) * np.sin(away) * np.sin(turns)
         across = np.degrees(
             np.arctan2(np.cos(turns) * np.sin(away) * np.cos(lat), np.cos(away) - np.sin(lat) * up)
         )
-        corners = np.stack([x + across, np.degrees(np.arcsin(np.clip(up, -1, 1)))], axis=2)
-        corners = corners.round(_DECIMALS[self.coordinates])
-        found = np.asarray(shapely.polygons(corners), dtype=object)
-        north = (lat + away >= np.pi / 2)[:, 0]
-        south = (lat - away <= -np.pi / 2)[:, 0]
-        for row in np.flatnonzero(north | south):
-            found[row] = _around_a_pole(corners[row], bool(north[row]), bool(south[row]))
-        return found
+        return np.stack([x + across, np.degrees(np.arcsin(np.clip(up, -1, 1)))], axis=2).round(decimals)
 
 
 _ARRAYS = ("kind", "numbers", "rings", "corners")
@@ -478,22 +557,43 @@ def covers(areas: AreaSet, which: Int64Array, data: FloatArray, places: Int64Arr
     data, places
         Shapes as `whimbrel.engine.shapes` lays them out, and where that of each pair is.
     """
-    import shapely
+    return _compared(areas, which, data, places, shapes.INSIDE, shapes.FARTHEST)
 
+
+def meets(areas: AreaSet, which: Int64Array, data: FloatArray, places: Int64Array) -> BoolArray:
+    """Tell for pairs of an area and a shape whether they have a point in common, borders included.
+
+    Parameters
+    ----------
+    data, places
+        Shapes as `whimbrel.engine.shapes` lays them out, and where that of each pair is.
+    """
+    return _compared(areas, which, data, places, shapes.MEET, shapes.APART)
+
+
+def _compared(
+    areas: AreaSet,
+    which: Int64Array,
+    data: FloatArray,
+    places: Int64Array,
+    of_polygon: int,
+    of_circle: int,
+) -> BoolArray:
+    """Ask one thing about polygons, and of circles how far from the centre the shape is."""
     answers = np.zeros(len(which), np.bool_)
     kinds = areas.kind[which]
-    used, of = np.unique(which[kinds > CIRCLE], return_inverse=True)
-    laid_out = lay_out(shapely.to_wkb(areas.take(used).shapes()), areas.is_lonlat)
-    begins = len(data) + offsets_of(np.array([len(piece) for piece in laid_out], np.int64))
-    everything = np.concatenate([data, *laid_out])
     in_polygons = np.flatnonzero(kinds > CIRCLE)
-    inside = _related(shapes.INSIDE, areas, everything, places[in_polygons], begins[of])
-    answers[in_polygons] = inside == 1.0
+    if len(in_polygons):
+        used, of = different(which[in_polygons])
+        laid_out, begins = areas.take(used).laid_out()
+        everything = np.concatenate([data, laid_out])
+        found = _related(of_polygon, areas, everything, places[in_polygons], len(data) + begins[of])
+        answers[in_polygons] = found == 1.0
     round_ones = np.flatnonzero(kinds == CIRCLE)
     x, y, radius_m, _ = areas.numbers[which[round_ones]].T
     points = np.full(len(round_ones), NO_SHAPE, np.int64)
-    farthest = _related(shapes.FARTHEST, areas, everything, places[round_ones], points, x, y)
-    answers[round_ones] = farthest <= radius_m
+    away = _related(of_circle, areas, data, places[round_ones], points, x, y)
+    answers[round_ones] = away <= radius_m
     return answers
 
 

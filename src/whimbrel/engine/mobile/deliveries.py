@@ -20,25 +20,10 @@ from whimbrel.engine.report import ATTRIBUTES_KEY, DELIVERIES_KEY, UTC, order_of
 from whimbrel.engine.row_store import different, offsets_of
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, UInt64Array
+from whimbrel.model.deliveries import CHANGES
 from whimbrel.model.time import END_OF_TIME
 
 REMOVED, KEPT, ADDED = 0, 1, 2
-CHANGES = ("removed", "kept", "added")
-"""What a delivery changes in what its consumer sees of the object, in the order in which it is told."""
-
-COLUMNS = (
-    "query",
-    "focal",
-    "interest",
-    "interest_start",
-    "told",
-    "live",
-    "change",
-    "delivery",
-    "interest_area",
-    "predicted",
-)
-"""The columns that a delivery has besides those of the detection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +147,7 @@ def delivery_table(
         "live": pa.array(joined.known >= interests.start[place]),
         "change": pa.array(CHANGES).take(pa.array(joined.change)),
         "delivery": _ids(joined, query, focal, interests, place),
-        "interest_area": pa.DictionaryArray.from_arrays(at, interests.areas.texts()),
+        "interest_area": pa.DictionaryArray.from_arrays(at, interests.areas.wkb()),
     }
     if says_predicted:
         columns["predicted"] = pa.array(interests.candidate[place] != AROUND_OBJECT)

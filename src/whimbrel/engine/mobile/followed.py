@@ -13,14 +13,17 @@ import pyarrow as pa
 from whimbrel.engine.arrays import NO_ROWS
 from whimbrel.engine.mobile.area_counts import AreaCounts
 from whimbrel.engine.mobile.areas import AreaSet, ObjectPlaces, areas_at, areas_of_shapes, snapped
+from whimbrel.engine.mobile.chained_runs import ChainedRuns
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
 from whimbrel.engine.mobile.deliveries import Told, delivery_table, interest_table
 from whimbrel.engine.mobile.found_once import FoundOnce
+from whimbrel.engine.mobile.history import EventHistory
 from whimbrel.engine.mobile.interests import AROUND_OBJECT, Interests
+from whimbrel.engine.mobile.measured import MeasuredInterests
+from whimbrel.engine.mobile.monitor import Monitor
 from whimbrel.engine.mobile.predicted import ChosenAreas, PredictedAreas, route_attribute
 from whimbrel.engine.mobile.prepared_runs import PreparedRuns
 from whimbrel.engine.mobile.quality_condition import QualityCondition
-from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.telling import telling
 from whimbrel.engine.mobile.timelines import Ended, Switches, Timelines
 from whimbrel.engine.mobile.updates import FocalKeys, LocationUpdates, Updates
@@ -29,6 +32,7 @@ from whimbrel.engine.saved_state import Savable
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
+from whimbrel.errors import StateError
 from whimbrel.graph.mobile import (
     CorridorInterest,
     FunctionInterest,
@@ -61,9 +65,11 @@ class FollowedObjects:
         events: SourceEvents,
         name: str,
         window: int,
+        monitor: Monitor,
         owned: OwnedPlaces | None = None,
     ) -> None:
         self.query = query
+        self.monitor = monitor
         self.events = events
         self.owned = owned
         self.keys = FocalKeys(query.focal)
@@ -73,6 +79,8 @@ class FollowedObjects:
         """Whether another one compares what is told here with what is told of other places."""
         self.telling = telling(replace(query.policy, deliver="all") if self._hands_on else query.policy)
         self._handed_on: list[pa.Table] = []
+        self.measured: MeasuredInterests | None = None
+        """What measures the quality of interests, if that is asked for."""
         self.current: Interests | None = None
         """The interests that have not ended."""
         self.before = BEGINNING_OF_TIME
@@ -105,7 +113,8 @@ class FollowedObjects:
     @property
     def used(self) -> list[Selector]:
         """The selections of events that it reads, besides location updates."""
-        return self._counts.selectors if self._counts else []
+        readers = [each for each in (self._counts, self.measured) if each is not None]
+        return [selector for each in readers for selector in each.used]
 
     @property
     def due(self) -> int:
@@ -117,8 +126,9 @@ class FollowedObjects:
 
     def begin(self, coordinates: Coordinates) -> None:
         """Take note of how locations are given, before the first step."""
-        if self._counts is not None:
-            self._counts.begin(coordinates, self.keys if self.query.excluding_itself else None)
+        for each in (self._counts, self.measured):
+            if each is not None:
+                each.begin(coordinates, self.keys if self.query.excluding_itself else None)
 
     # -- who is followed -----------------------------------------------------------------------------------
 
@@ -143,7 +153,7 @@ class FollowedObjects:
         watermark: int,
         coordinates: Coordinates,
         once: FoundOnce | None,
-        each: Cohorts | SharedRuns | None,
+        each: Cohorts | ChainedRuns | None,
     ) -> pa.Table | None:
         """Let time pass to a watermark; give what is told."""
         chunks = self.events.stream.store.chunks
@@ -152,18 +162,28 @@ class FollowedObjects:
         if self._counts is not None:
             self._counts.take_in()
         self.timelines.reserve(len(self.keys))
+        came_from = None if self.measured is None else self.timelines.came_from(updates)
         switches, ended = self._switches(updates, watermark, coordinates)
+        self.monitor.count_for("updates", updates.obj)
+        self.monitor.count_for("switches", switches.obj)
         interests = self._of_step(updates, switches, ended, coordinates)
         since = np.where(interests.start > self.before, interests.start - interests.lifetime, self.before + 1)
         had: list[Told] = []
         if once is not None:
             until = np.minimum(interests.end, watermark + 1)
             had += once.told_of(interests, since, until, excluding_own=self.query.excluding_itself)
+            self.monitor.note_looked_up(had, interests)
         if each is not None:
             member, found = self._step_runs(each, interests, since, watermark)
+            self.monitor.note_fed(each.fed, interests)
             interests = replace(interests, member=member)
             had += found
+        if came_from is not None:
+            here = Switches.at(updates, np.arange(len(updates)), came_from)
+            areas = self.areas_of(here, coordinates)
+            self._measure(interests, updates, areas, each, watermark)
         told, of = self.telling.tell(had, interests, watermark)
+        self.monitor.note_told(told, of)
         if self._hands_on:
             self._hand_on(interests, watermark)
         self.current = interests.take(interests.end > watermark)
@@ -186,7 +206,7 @@ class FollowedObjects:
         return taken
 
     def _step_runs(
-        self, each: Cohorts | SharedRuns, of: Interests, since: Int64Array, watermark: int
+        self, each: Cohorts | ChainedRuns, of: Interests, since: Int64Array, watermark: int
     ) -> tuple[Int64Array, list[Told]]:
         """Let time pass for what runs for single interests, and for those that are prepared."""
         if self._predicted is None or not isinstance(each, Cohorts) or not each.bounded:
@@ -263,6 +283,28 @@ class FollowedObjects:
         routes = None if along is None else along.at(switches.row)
         return areas_at(self.query.interest, places, coordinates, routes=routes)
 
+    def _measure(
+        self,
+        of: Interests,
+        updates: Updates,
+        areas: AreaSet,
+        each: Cohorts | ChainedRuns | None,
+        watermark: int,
+    ) -> None:
+        """Measure the quality of interests, given where one would be at each location update."""
+        assert self.measured is not None
+        cohorts = each.cohorts if isinstance(each, ChainedRuns) else each
+        histories = [] if cohorts is None else cohorts.histories
+        streamed = [history for history in histories if isinstance(history, EventHistory)]
+        self.measured.step(
+            of,
+            (updates, areas),
+            streamed,
+            NO_ROWS if each is None else each.fed.joined,
+            watermark,
+            self.keys.longest_lifetime(self.query.lifetime),
+        )
+
     def _centres(self, switches: Switches, coordinates: Coordinates) -> tuple[FloatArray, FloatArray]:
         if self.query.policy.grid_m is None:
             return switches.x, switches.y
@@ -281,7 +323,7 @@ class FollowedObjects:
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state."""
         about = {"before": self.before, "last": self._last, "current": self.current is not None}
-        blocks.put_json(name, about)
+        blocks.put_json(name, {**about, "measured": self.measured is not None})
         for part, state in self._states().items():
             state.save(blocks, f"{name}/{part}")
         if self.current is not None:
@@ -290,6 +332,11 @@ class FollowedObjects:
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
         about = blocks.json(name)
+        if about["measured"] != (self.measured is not None):
+            raise StateError(
+                "quality of interests is measured either in the snapshot or here, not in both; "
+                "call measure_quality() before events come, in both sessions or in none"
+            )
         self.before, self._last = about["before"], about["last"]
         for part, state in self._states().items():
             state.load(blocks, f"{name}/{part}")
@@ -307,6 +354,7 @@ class FollowedObjects:
             "counts": self._counts,
             "predicted": self._predicted,
             "prepared": self._prepared,
+            "measured": self.measured,
         }
         return {part: state for part, state in parts.items() if state is not None}
 

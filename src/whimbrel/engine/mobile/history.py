@@ -115,6 +115,10 @@ class EventHistory:
             counts += np.bincount(self._shapes_in(of, since, until)[0], minlength=len(of))
         return counts
 
+    def first_at(self, times: Int64Array) -> Int64Array:
+        """Give the first row that ends at each of some times, or later."""
+        return self._selection.store.first_at(times)
+
     def forget_before(self, time: int) -> None:
         """Let go of what is older."""
         self._points.forget_before(time)

@@ -20,7 +20,6 @@ from whimbrel.engine.mobile.updates import Updates
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.graph.mobile import MobileQuery, RefreshWhenQualityFalls
-from whimbrel.model.time import END_OF_TIME
 
 _NONE = -1
 
@@ -68,7 +67,7 @@ class QualityCondition:
         silent = had & (timelines.silent >= 0) & (time - before > timelines.silent)
         _move(timelines, updates, some)
         froms = timelines.places[obj][:, [k.P_FROM_X, k.P_FROM_Y]]
-        areas = areas_of(_as_switches(updates, some, froms))
+        areas = areas_of(Switches.at(updates, some, froms))
         switch = ~had | silent
         asked = np.flatnonzero(~switch)
         if len(asked):
@@ -136,12 +135,3 @@ def _move(timelines: Timelines, updates: Updates, some: Int64Array) -> None:
     )
     places[obj, k.P_LAST_X], places[obj, k.P_LAST_Y] = x, y
     times[obj, k.T_LAST] = updates.time[some]
-
-
-def _as_switches(updates: Updates, some: Int64Array, froms: FloatArray) -> Switches:
-    nothing = np.zeros(len(some), np.int64)
-    time = updates.time[some]
-    return Switches(
-        updates.obj[some], nothing, time, np.full(len(some), END_OF_TIME), updates.x[some], updates.y[some],
-        froms[:, 0], froms[:, 1], updates.row[some],
-    )  # fmt: skip

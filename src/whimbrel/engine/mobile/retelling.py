@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from whimbrel.engine.identity import hashes
 from whimbrel.engine.mobile.areas import NO_RINGS, NOWHERE, AreaSet
 from whimbrel.engine.mobile.cohorts import NOBODY
-from whimbrel.engine.mobile.deliveries import ADDED, COLUMNS, Told, delivery_table
+from whimbrel.engine.mobile.deliveries import ADDED, Told, delivery_table
 from whimbrel.engine.mobile.interests import AROUND_OBJECT, Interests
 from whimbrel.engine.mobile.telling import telling
 from whimbrel.engine.mobile.updates import FocalKeys
@@ -21,6 +21,7 @@ from whimbrel.engine.report import ATTRIBUTES_KEY
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, decoded, from_arrow
 from whimbrel.graph.mobile import MobileQuery
+from whimbrel.model.deliveries import DELIVERY_COLUMNS
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
 
@@ -74,7 +75,7 @@ class Retelling:
         time = _numbers(told.column("told"))
         live = _whole(told.column("live")).to_numpy(zero_copy_only=False)
         place = np.searchsorted(_codes(of.obj, of.number), _codes(self._objects(told), interest))
-        table = told.select([name for name in told.column_names if name not in COLUMNS])
+        table = told.select([name for name in told.column_names if name not in DELIVERY_COLUMNS])
         return Told(
             table.replace_schema_metadata({ATTRIBUTES_KEY: b"{}"}),
             np.arange(told.num_rows),

@@ -5,24 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from time import thread_time_ns
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from whimbrel.engine.mobile.chained_runs import ChainedRuns
 from whimbrel.engine.mobile.cohorts import Cohorts
 from whimbrel.engine.mobile.followed import FollowedObjects, OwnedPlaces
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.history import EventHistory, GivenHistory, History, TimePointHistory
+from whimbrel.engine.mobile.measured import MeasuredInterests
+from whimbrel.engine.mobile.measures import memory_of
 from whimbrel.engine.mobile.member_operators import known_of
 from whimbrel.engine.mobile.member_pipeline import MemberPipeline
+from whimbrel.engine.mobile.monitor import Monitor, rows_taken
 from whimbrel.engine.mobile.once import OncePipeline
+from whimbrel.engine.mobile.optimisations import ALL, Optimisations
 from whimbrel.engine.mobile.predicted import route_attribute
-from whimbrel.engine.mobile.strong import SharedRuns
+from whimbrel.engine.mobile.updates import LocationUpdates
 from whimbrel.engine.pipeline import Pipeline, fingerprint
+from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.streams import ExecutionContext, OperatorStream
+from whimbrel.engine.total_order import Released, int64
 from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.mobile import FunctionInterest, MobileQuery, RefreshWhenQualityFalls
@@ -34,6 +43,9 @@ from whimbrel.graph.required_columns import ColumnSet, all_read, read_by
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME, TIME_POINT
 
+LOOK_RARELY = 200
+"""Of the processor time, about the so many-th part goes into looking at how much memory is held."""
+
 
 class MobileRun(Pipeline):
     """The mobile queries of a query at run time.
@@ -43,13 +55,18 @@ class MobileRun(Pipeline):
     """
 
     def __init__(
-        self, query: Query, events: SourceEvents, name: str, owned: OwnedPlaces | None = None
+        self,
+        query: Query,
+        events: SourceEvents,
+        name: str,
+        optimisations: Optimisations = ALL,
+        owned: OwnedPlaces | None = None,
     ) -> None:
         self.query, self.name, self.observer = query, name, None
         self.graph = query.graph
         self.atoms = events
         self.context = ExecutionContext(events.stream, query.functions, query.graph.coordinates)
-        self.following = [Following(each, events, name, owned) for each in query.mobile]
+        self.following = [Following(each, events, name, optimisations, owned) for each in query.mobile]
         self.required = all_read(each.required for each in self.following)  # type: ignore[assignment]
         self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
         self.selections, self.streams, self.runtimes, self.outputs = [], {}, {}, []
@@ -115,6 +132,22 @@ class MobileRun(Pipeline):
         for each in self.following:
             each.forget_before(time)
 
+    def measure(self) -> None:
+        """Measure the quality of interests from now on, before any event has come."""
+        for each in self.following:
+            each.measure()
+        self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
+
+    @property
+    def needs_since(self) -> int:
+        """Since when atomic events have to be kept, however far back its operators reach."""
+        return min(each.needs_since for each in self.following)
+
+    def note_late(self, events: pa.RecordBatch) -> None:
+        """Count the location updates among events that came too late."""
+        for each in self.following:
+            each.note_late(events)
+
     def following_of(self, name: str | None) -> Following:
         """Look up one of the mobile queries by its name, or the only one.
 
@@ -163,21 +196,29 @@ class Following:
     """One mobile query: what is found once, what is found for each interest, and who is told."""
 
     def __init__(
-        self, query: MobileQuery, events: SourceEvents, name: str, owned: OwnedPlaces | None = None
+        self,
+        query: MobileQuery,
+        events: SourceEvents,
+        name: str,
+        optimisations: Optimisations = ALL,
+        owned: OwnedPlaces | None = None,
     ) -> None:
         self.query = query
         self.events = events
         self.name = name
-        self.parts = parts(query, query.detect.rewritten)
+        self.optimisations = optimisations
+        self.parts = parts(query, query.detect.rewritten, plain_once=optimisations.plain_once)
         self.back = additional_time(query.detect.graph)
         window = query.lifetime + max(self.back.values(), default=0)
-        self.objects = FollowedObjects(query, events, name, window, owned)
+        self.monitor = Monitor()
+        self.objects = FollowedObjects(query, events, name, window, self.monitor, owned)
         self.once = OncePipeline(query.detect, self.parts, events, name) if self.parts.once.outputs else None
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
         self._model = self._member_pipeline() if self.parts.each.outputs else None
         self.found: FoundOnce | None = None
-        self.cohorts: Cohorts | SharedRuns | None = None
+        self.cohorts: Cohorts | ChainedRuns | None = None
         self._coordinates: Coordinates | None = None
+        self._looked_at = self._look_took = 0
 
     # -- what it needs -------------------------------------------------------------------------------------
 
@@ -232,20 +273,60 @@ class Following:
         """How many matches in the making were given up because a partition had too many of them."""
         return self.once.dropped if self.once else 0
 
+    def measure(self) -> None:
+        """Measure the quality of interests from now on, before any event has come."""
+        if self._coordinates is not None:
+            raise QueryError(
+                f"{self.query.name!r} has begun, and what its interests had before is not known",
+                hint="call measure_quality() before the first event comes",
+            )
+        if self.objects.measured is None:
+            self.objects.measured = MeasuredInterests(self.query, self.events, self.name, self.monitor)
+
+    @property
+    def needs_since(self) -> int:
+        """Since when atomic events have to be kept, however far back its operators reach."""
+        measured = self.objects.measured
+        return END_OF_TIME if measured is None else measured.needs_since
+
+    def note_late(self, events: pa.RecordBatch) -> None:
+        """Count the location updates among events that came too late; they change nothing."""
+        context = ExecutionContext(OperatorStream("events", RowStore()), {}, self._coordinates)
+        late = SourceEvents(context)
+        updates = LocationUpdates(self.query.focal, self.objects.keys, late, self.name)
+        updates.begins = self.objects.updates.begins
+        for name in {*events.column("type").to_pylist()} & {self.query.focal.type}:
+            some = events.filter(pc.equal(events.column("type").cast(pa.string()), name))
+            late.feed(Released(some, int64(some, "start"), int64(some, "end"), None, END_OF_TIME), None)
+        self.monitor.count_for("late_updates", updates.ready(END_OF_TIME).obj)
+
     # -- a step --------------------------------------------------------------------------------------------
 
     def step(self, coordinates: Coordinates) -> pa.Table | None:
         """Let time pass to the watermark of the events; give what is told."""
+        began = thread_time_ns()
         self._begin(coordinates)
         if self.once is not None and self.found is not None:
             self.once.context.coordinates = coordinates
             self.once.step()
+            self.monitor.count("steps_once", rows_taken(self.once))
             self.once.collect(self.found, self._excluded)
+        self.monitor.count("processor_once", thread_time_ns() - began)
         table = self.objects.step(self.events.stream.watermark, coordinates, self.found, self.cohorts)
         if self.once is not None:
             self.once.clear_made()
+        self._look_at_memory()
         self._forget()
+        self.monitor.count("processor", thread_time_ns() - began)
         return table
+
+    def _look_at_memory(self) -> None:
+        """Take note of the memory that is held, so rarely that it takes no time to speak of."""
+        if (now := thread_time_ns()) - self._looked_at >= LOOK_RARELY * self._look_took:
+            held = memory_of(self)
+            peak = self.monitor.totals["memory_peak"]
+            self.monitor.totals["memory_peak"] = max(peak, held["history_bytes"] + held["state_bytes"])
+            self._looked_at, self._look_took = now, thread_time_ns() - now
 
     def catch_up(self, coordinates: Coordinates) -> None:
         """Take in events of before the query was there."""
@@ -254,8 +335,9 @@ class Following:
             self.once.context.coordinates = coordinates
             self.once.step()
             self.once.collect(self.found, self._excluded)
-        if self.cohorts is not None:
-            self.cohorts.take_in()
+        for each in (self.cohorts, self.objects.measured):
+            if each is not None:
+                each.take_in()
         if self.once is not None:
             self.once.clear_made()
         self.objects.before = self.events.stream.watermark
@@ -267,19 +349,26 @@ class Following:
         self._coordinates = coordinates
         self.objects.begin(coordinates)
         if self.once is not None:
-            self.found = FoundOnce(coordinates)
+            self.found = FoundOnce(coordinates, by_own_location=self.query.of_situations)
         if self._model is not None:
             self.cohorts = self._runs(self._model, coordinates)
 
-    def _runs(self, model: MemberPipeline, coordinates: Coordinates) -> Cohorts | SharedRuns:
+    def _runs(self, model: MemberPipeline, coordinates: Coordinates) -> Cohorts | ChainedRuns:
         """Make what runs for single interests; bounded graphs are strongly complete by themselves."""
         query = self.query
         bounded = not anchors(query.detect.graph, query.detect.operators)
         start, histories = partial(self._member_pipeline, coordinates), self._histories(model, coordinates)
-        cohorts = Cohorts(start, histories, shares=model.parts_members, bounded=bounded)
+        cohorts = Cohorts(
+            start,
+            histories,
+            shares=model.parts_members,
+            bounded=bounded,
+            merges=self.optimisations.merge_cohorts,
+            keeps_runs=self.optimisations.lemma_2 and query.policy.prediction is None,
+        )
         if query.policy.completeness != "strong" or bounded:
             return cohorts
-        return SharedRuns(cohorts, query.lifetime, query.lifetime + max(self.back.values(), default=0))
+        return ChainedRuns(cohorts, query.lifetime, query.lifetime + max(self.back.values(), default=0))
 
     @property
     def _excluded(self) -> Any:
@@ -337,6 +426,7 @@ class Following:
         known = None if self._coordinates is None else self._coordinates.value
         blocks.put_json(name, {"coordinates": known})
         self.objects.save(blocks, f"{name}/objects")
+        self.monitor.save(blocks, f"{name}/monitor")
         if self.once is not None:
             self.once.save(blocks, f"{name}/once")
         if self.found is not None:
@@ -350,6 +440,7 @@ class Following:
         if known is not None:
             self._begin(Coordinates(known))
         self.objects.load(blocks, f"{name}/objects")
+        self.monitor.load(blocks, f"{name}/monitor")
         if self.once is not None:
             self.once.load(blocks, f"{name}/once")
         if self.found is not None:

@@ -38,6 +38,15 @@ class Switches:
     def __len__(self) -> int:
         return len(self.obj)
 
+    @staticmethod
+    def at(updates: Updates, some: Int64Array, came_from: FloatArray) -> Switches:
+        """Take some location updates for switches, to ask where interests would be."""
+        return Switches(
+            updates.obj[some], np.zeros(len(some), np.int64), updates.time[some],
+            np.full(len(some), END_OF_TIME), updates.x[some], updates.y[some],
+            came_from[:, 0], came_from[:, 1], updates.row[some],
+        )  # fmt: skip
+
     def take(self, which: BoolArray) -> Switches:
         """Give some of them."""
         return Switches(*(getattr(self, each.name)[which] for each in fields(self)))
@@ -89,6 +98,15 @@ class Timelines(SavedState):
         """Take in updates up to a watermark; give the interests that begin, and the earlier ones that end."""
         found, came_from = self._found(updates, coordinates)
         return self.settle(updates, found, came_from, watermark)
+
+    def came_from(self, updates: Updates) -> FloatArray:
+        """Tell of updates that were not taken in yet where the objects were before, in another place."""
+        froms = np.empty((len(updates), 2))
+        if len(updates):
+            k.note_moves(
+                updates.obj, updates.time, updates.x, updates.y, self.times.copy(), self.places.copy(), froms
+            )
+        return froms
 
     def _found(self, updates: Updates, coordinates: Coordinates | None) -> tuple[Int64Array, FloatArray]:
         found, came_from = np.empty((len(updates), 3), np.int64), np.empty((len(updates), 2))

@@ -72,3 +72,14 @@ def _read(query: MobileQuery) -> Iterator[ColumnSet]:
     yield ColumnSet(frozenset([focal.key]), all_atoms=isinstance(query.interest, FunctionInterest))
     if isinstance(query.interest, CorridorInterest):
         yield ColumnSet(frozenset([query.interest.attribute]))
+
+
+def types_read(query: Query) -> list[str]:
+    """Name the types of events that a query reads, and those of location updates.
+
+    >>> from whimbrel.lang.wbl import compile_text
+    >>> text = "define Slow detect Car(speed < 3) around Ship as me group by mmsi within 1 nmi report Slow"
+    >>> types_read(compile_text(text))
+    ['Ship', 'Car']
+    """
+    return list(selections_of(query))

@@ -13,12 +13,12 @@ For the operators of one type of many queries:
 
 Everything works on plain arrays, and nothing is kept between two decisions. A run time that reuses
 
-- numbers the operators of one type, one for each query and interest, and collects their closed selections in the
-  order of operators and time, with the rows of atomic events that each depends on;
+- numbers the operators of one type, one for each query and interest, and collects their closed selections in
+  the order of operators and time, with the rows of atomic events that each depends on;
 - makes `Tolerance` of the policies: thresholds of quality, and `exact` unless reuse is similar. Who does not
   reuse at all has neither row nor column in the matrix of who may stand for whom;
-- processes `cover.may_process` alone, and hands each result to `cover.readers`: by row, so that a reader puts what
-  it gets in the order of its own rows;
+- processes `cover.may_process` alone, and hands each result to `cover.readers`: by row, so that a reader puts
+  what it gets in the order of its own rows;
 - says of each delivery whose selection it was, with `similarity(atoms, rows, cover.by)` and `disparity`.
 
 >>> import numpy as np
