@@ -17,10 +17,12 @@ from whimbrel.engine.mobile.cohorts import Cohorts
 from whimbrel.engine.mobile.followed import FollowedObjects, OwnedPlaces
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.history import EventHistory, GivenHistory, History, TimePointHistory
+from whimbrel.engine.mobile.known_answers import KnownAnswers
 from whimbrel.engine.mobile.measured import MeasuredInterests
 from whimbrel.engine.mobile.measures import memory_of
 from whimbrel.engine.mobile.member_operators import known_of
 from whimbrel.engine.mobile.member_pipeline import MemberPipeline
+from whimbrel.engine.mobile.member_steps import SelectionReuse
 from whimbrel.engine.mobile.monitor import Monitor, rows_taken
 from whimbrel.engine.mobile.once import OncePipeline
 from whimbrel.engine.mobile.optimisations import ALL, Optimisations
@@ -37,6 +39,7 @@ from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.mobile import FunctionInterest, MobileQuery, RefreshWhenQualityFalls
 from whimbrel.graph.mobile.additional_time import additional_time
 from whimbrel.graph.mobile.parts import parts
+from whimbrel.graph.mobile.reusing import reused_operators
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import anchors
 from whimbrel.graph.required_columns import ColumnSet, all_read, read_by
@@ -227,6 +230,9 @@ class Following:
         self.objects = FollowedObjects(query, events, name, window, self.monitor, owned)
         self.once = OncePipeline(query.detect, self.parts, events, name) if self.parts.once.outputs else None
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
+        self._reused = reused_operators(query, self.parts.each)
+        answers = {each.name: KnownAnswers() for each in self._reused if each.not_equal is None}
+        self.reuse = SelectionReuse(answers)
         self._model = self._member_pipeline() if self.parts.each.outputs else None
         self.found: FoundOnce | None = None
         self.cohorts: Cohorts | ChainedRuns | None = None
@@ -326,12 +332,18 @@ class Following:
             self.once.collect(self.found, self._excluded)
         self.monitor.count("processor_once", thread_time_ns() - began)
         table = self.objects.step(self.events.stream.watermark, coordinates, self.found, self.cohorts)
+        self._count_selections()
         if self.once is not None:
             self.once.clear_made()
         self._look_at_memory()
         self._forget()
         self.monitor.count("processor", thread_time_ns() - began)
         return table
+
+    def _count_selections(self) -> None:
+        self.monitor.count("selections", self.reuse.selections)
+        self.monitor.count("selections_reused", self.reuse.reused)
+        self.reuse.selections = self.reuse.reused = 0
 
     def _look_at_memory(self) -> None:
         """Take note of the memory that is held, so rarely that it takes no time to speak of."""
@@ -391,7 +403,7 @@ class Following:
         given: dict[str, OperatorStream] = {}
         if self.once is not None:
             given = {name: self.once.streams[name] for name in self.parts.given}
-        pipeline = MemberPipeline(self._each, self.events, self.name, given)
+        pipeline = MemberPipeline(self._each, self.events, self.name, given, self.reuse)
         pipeline.context.coordinates = coordinates or pipeline.context.coordinates
         return pipeline
 
