@@ -375,6 +375,13 @@ class Session:
             query.measure()
         self.running.plan_anew()
 
+    def watch_memory(self) -> None:
+        """Look at the memory of mobile queries now and then, so that `monitor` can tell the most of it."""
+        self.running.watches_memory = True
+        for query in self.running.following:
+            for each in query.following:
+                each.watches_memory = True
+
     def monitor(self, *, by: By = "query") -> pa.Table:
         """Tell what mobile queries have done so far: what was told, and what that took.
 

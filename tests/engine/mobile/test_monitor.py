@@ -265,7 +265,16 @@ def test_what_is_open_and_what_it_holds():
     (row,) = session.monitor().to_pylist()
     assert (row["interests_open"], row["members"], row["cohorts"]) == (1, 1, 1)
     assert min(row[name] for name in ("history_bytes", "state_bytes", "events_bytes")) > 0
-    assert row["memory_peak_bytes"] > 0
+    assert row["memory_peak_bytes"] is None
+
+
+def test_memory_is_watched_where_that_is_asked_for():
+    session = wb.Session(wb.compile(HOTSPOT), lateness=None, time_unit="us")
+    session.watch_memory()
+    session.push(hot_spots())
+    session.close()
+    (row,) = session.monitor().to_pylist()
+    assert row["memory_peak_bytes"] > row["history_bytes"] + row["state_bytes"]
 
 
 def test_shared_runs_are_nobodys():

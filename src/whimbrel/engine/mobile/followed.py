@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from time import thread_time_ns
 
 import numpy as np
 import pyarrow as pa
@@ -126,9 +127,12 @@ class FollowedObjects:
         since = np.where(interests.start > self.before, interests.start - interests.lifetime, self.before + 1)
         had: list[Told] = []
         if once is not None:
+            began = thread_time_ns()
             until = np.minimum(interests.end, watermark + 1)
             had += once.told_of(interests, since, until, excluding_own=self.query.excluding_itself)
             self.monitor.note_looked_up(had, interests)
+            if len(switches):
+                self.monitor.count("processor_switch", thread_time_ns() - began)
         if each is not None:
             member, found = each.step(interests, since, self.before, watermark)
             self.monitor.note_fed(each.fed, interests)
