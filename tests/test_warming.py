@@ -39,6 +39,11 @@ def test_what_a_query_needs_follows_from_its_operators(text, kinds):
     assert warming.exercises_of(wb.compile(name + text)) == kinds
 
 
+def test_a_query_that_follows_something_needs_its_kernels_too():
+    query = wb.compile("define X detect A around A within 5 m report X")
+    assert warming.exercises_of(query) == {"common", "following"}
+
+
 def test_many_queries_need_the_index_of_conditions():
     queries = [wb.compile(HOT)] * 16
     assert warming.exercises_together(queries) == ["common", "conditions"]
@@ -54,6 +59,7 @@ def test_an_exercise_reaches_the_kernels_of_its_kind(name):
         "skipping": "skip_matches.advance_runs", "motion": "border_crossings.process_samples",
         "meeting": "encounters.process_samples", "shapes": "relation_address.address_of_related",
         "conditions": "condition_lookups.find_placed",
+        "following": "place_index.rows_in_areas",
     }  # fmt: skip
     met: list[str] = []
     with TrialRun(lambda _: False, lambda kernel, _: met.append(kernel.name)):

@@ -3,6 +3,8 @@
 The query runs in this process first, and then on Spark twice: over the whole morning as history, and over the
 same morning replayed as a live stream. All must find the same. Without Java, Spark is left out.
 
+Then one car is followed through the same morning: what it is told, when, and from how far away.
+
 python examples/traffic/run.py --out out/demo
 """
 
@@ -18,9 +20,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import shapely
 
@@ -75,7 +78,8 @@ def main() -> None:
 
     print_table(found, staged)
     print_summary(found, staged)
-    for path in write_results(arguments.out, table, events):
+    told = follow_a_car(wb.read(arguments.around), arguments.events, events)
+    for path in write_results(arguments.out, table, told, events):
         print(f"wrote {path}")
 
 
@@ -83,6 +87,9 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder for the results")
     parser.add_argument("--query", type=Path, default=HERE / "accident.wbl", help="what to detect")
+    parser.add_argument(
+        "--around", type=Path, default=HERE / "around.wbl", help="what to tell the car that is followed"
+    )
     parser.add_argument("--events", type=Path, default=HERE / "traffic.parquet", help="the events")
     parser.add_argument("--engine", choices=["spark", "embedded"], default="spark", help="what runs it")
     return parser.parse_args()
@@ -215,19 +222,66 @@ def share(part: int, whole: int) -> str:
     return f"{part}/{whole} = {part / whole:.0%}" if whole else "-"
 
 
-def write_results(folder: Path, table: pa.Table, events: pa.Table) -> list[Path]:
+# -- around my car -------------------------------------------------------------------------------------------
+
+
+def follow_a_car(query: wb.Query, path: Path, events: pa.Table) -> pa.Table:
+    """Follow one car through the morning, and say in plain words what it is told."""
+    wb.warm(query, report=CompilingLine(sys.stdout))
+    told = wb.detect(query, path).table
+    car = told["focal"][0].as_py()
+    way = places_of(car, events)
+    print(f"\naround my car: what {car} is told while it drives {driven_km(way):.1f} km through the town")
+    for row in told.filter(pc.field("change") != "kept").to_pylist():
+        away = shapely.from_wkb(row["geometry"]).distance(way[row["told"]])
+        what = "collision" if row["type"] == "Collision" else "accident"
+        print(f"{row['told']:%H:%M:%S}  {what:9}  {row['road']:6} {away:4.0f} m away  {because(row)}")
+    kept = told.num_rows - told.filter(pc.field("change") != "kept").num_rows
+    print(f"{kept} more deliveries say that something is still so, each time the circle has moved on\n")
+    return told
+
+
+def places_of(car: str, events: pa.Table) -> dict[datetime, shapely.Point]:
+    own = events.filter(pc.field("source") == car)
+    xs, ys = own["x"].to_pylist(), own["y"].to_pylist()
+    return dict(zip(own["time"].to_pylist(), map(shapely.Point, xs, ys), strict=True))
+
+
+def driven_km(way: dict[datetime, shapely.Point]) -> float:
+    return float(shapely.LineString(list(way.values())).length) / 1_000
+
+
+def because(row: dict[str, Any]) -> str:
+    """Say why a delivery comes now."""
+    if row["live"]:
+        return "live: it has just become one"
+    ago = f"{(row['told'] - row['end']).total_seconds():.0f} s ago"
+    if row["change"] == "added":
+        return f"history: it became one {ago}, before the car came near"
+    return "gone: the car has left it behind"
+
+
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+def write_results(folder: Path, table: pa.Table, told: pa.Table, events: pa.Table) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     lines = folder / "accidents.jsonl"
     write_detections(table, lines)
-    page = write_map(
-        folder / "map.html",
-        detections=table,
-        events=events,
-        roads=json.loads((HERE / "roads.geojson").read_text()),
-        coordinates="plane",
-        title="Accidents in the morning traffic",
-    )
-    return [lines, page]
+    ground = json.loads((HERE / "roads.geojson").read_text())
+    pages = {
+        "map.html": (table, "Accidents in the morning traffic"),
+        "around.html": (told, "Around my car"),
+    }
+    return [
+        lines,
+        *(
+            write_map(
+                folder / name, detections=found, events=events, roads=ground, coordinates="plane", title=title
+            )
+            for name, (found, title) in pages.items()
+        ),
+    ]
 
 
 if __name__ == "__main__":

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from time import perf_counter
+from functools import cached_property
+from time import thread_time
 from typing import Any
 
 import numpy as np
 
-from experiments.published import PublishedPlot
+from experiments.published import Published, PublishedPlot
+from experiments.reuse_optimum import fewest_processed
 from experiments.reuse_world import Bools, Floats, Ints, Windows, streams_of
 from experiments.scenarios.registry import Progress, scenario
 from whimbrel.engine.mobile.reuse import (
     Batches,
     Cover,
+    Selections,
     Tolerance,
     batches_by_number,
+    coverable,
     coverable_batches,
     coverable_by_estimate,
+    maximum_neighbour_cover_of,
     maximum_similarity_cover,
     prediction,
     similarity,
@@ -33,7 +38,7 @@ _BASIC: dict[str, Any] = {
     "window": (30, "events in a selection; the next one begins an event later"),
     "threshold": (0.5, "what precision and recall have to be above"),
     "sample": (1000, "events of before from which similarities are expected"),
-    "tries": (3, "how often each is timed; the shortest time counts"),
+    "tries": (3, "how often each is timed, by the processor; the shortest time counts"),
 }
 
 
@@ -53,8 +58,8 @@ def run_complexity(parameters: Mapping[str, Any], progress: Progress) -> Results
         for complexity in parameters["complexities"]:
             rows += basic.rows({"complexity": int(complexity)}, int(complexity), parameters)
     plots = (
-        PublishedPlot("reuse-complexity", "Times the throughput without reuse", "complexity", "times drawn",
-            by="operators", x_logarithmic=True),
+        PublishedPlot("reuse-complexity", "Times the throughput without reuse", "complexity",
+            "times, by event pattern", by="operators", x_logarithmic=True),
     )  # fmt: skip
     return Results(rows, plots)
 
@@ -75,10 +80,82 @@ def run_decisions(parameters: Mapping[str, Any], progress: Progress) -> Results:
             basic = Basic.draw(int(operators), parameters, int(batches))
             rows += basic.rows({"batches": int(batches)}, parameters["complexity"], parameters)
     plots = (
-        PublishedPlot("reuse-decisions", "Times the throughput without reuse", "batches", "times drawn",
-            by="operators", x_logarithmic=True),
+        PublishedPlot("reuse-decisions", "Times the throughput without reuse", "batches",
+            "times, by event pattern", by="operators", x_logarithmic=True),
     )  # fmt: skip
     return Results(rows, plots)
+
+
+@scenario(
+    "reuse-heuristics",
+    "both heuristics over single selections of many operators: time, comparisons, selections processed",
+    operators=((25.0, 100.0, 400.0, 1000.0), "how many operators; interests are a quarter of the area"),
+    selections=(20_000, "selections of all operators together"),
+    window=(30, "events in a selection"),
+    slide=(10, "events until the next selection"),
+    thresholds=((0.5, 0.8), "what precision and recall have to be above"),
+    tries=(3, "how often each is timed, by the processor; the shortest time counts"),
+)
+def run_heuristics(parameters: Mapping[str, Any], progress: Progress) -> Results:
+    """Time a decision about all selections at once."""
+    rows = []
+    for done, operators in enumerate(map(int, parameters["operators"])):
+        progress(done, len(parameters["operators"]))
+        random = np.random.default_rng([parameters["seed"], operators])
+        length, slide = parameters["window"], parameters["slide"]
+        events = (-(-parameters["selections"] // operators) - 1) * slide + length
+        held = _held(operators, 8 * events + 1000, random)
+        streams = [stream[:events] for stream in streams_of(held)]
+        selections = Windows.over(streams, np.arange(held.shape[1]), length, slide).selections
+        for threshold in parameters["thresholds"]:
+            agreed = Tolerance.same(operators, threshold)
+            priority = np.zeros(operators)
+            msh, msh_s = _timed(lambda: _by_all_pairs(selections, agreed), parameters["tries"])  # noqa: B023
+            mnh, mnh_s = _timed(
+                lambda: maximum_neighbour_cover_of(selections, agreed, priority),  # noqa: B023
+                parameters["tries"],
+            )
+            rows.append(
+                {
+                    "operators": operators,
+                    "threshold": threshold,
+                    "MSH s": msh_s,
+                    "MNH s": mnh_s,
+                    "times faster": msh_s / mnh_s,
+                    "times fewer comparisons": msh.compared / mnh.compared,
+                    "MSH": float(msh.may_process.mean()),
+                    "MNH": float(mnh.may_process.mean()),
+                    "selections": len(selections),
+                }
+            )
+    plots = (
+        PublishedPlot("reuse-heuristics", "Comparisons of MSH by those of MNH", "operators",
+            "times fewer comparisons", by="threshold", logarithmic=True, x_logarithmic=True,
+            published=(Published("order of magnitude", 100.0, "thesis, section 5.4"),)),
+    )  # fmt: skip
+    return Results(rows, plots)
+
+
+def _by_all_pairs(selections: Selections, agreed: Tolerance) -> Cover:
+    return maximum_similarity_cover(coverable(selections, agreed))
+
+
+def _timed(decide: Callable[[], Cover], tries: int) -> tuple[Cover, float]:
+    times = []
+    for _ in range(tries + 1):  # once more: the first may compile
+        begin = thread_time()
+        cover = decide()
+        times.append(thread_time() - begin)
+    return cover, min(times[1:])
+
+
+def _held(operators: int, count: int, random: np.random.Generator) -> Bools:
+    """Draw interests, squares of a quarter of the area, and events; tell which hold which."""
+    low = random.random((operators, 2)) / 2
+    events = random.random((count, 2))
+    inside = (events >= low[:, None]) & (events <= low[:, None] + 0.5)
+    held: Bools = inside[:, :, 0] & inside[:, :, 1]
+    return held
 
 
 @dataclass(frozen=True)
@@ -96,6 +173,7 @@ class Basic:
     """Operators that compute averages of events in interests that stay where they are."""
 
     operators: int
+    agreed: Tolerance
     values: Floats
     tasks: list[Task]
 
@@ -105,26 +183,23 @@ class Basic:
         random = np.random.default_rng([parameters["seed"], operators])
         each = -(-parameters["selections"] // operators)
         length = parameters["window"]
-        low = random.random((operators, 2)) / 2
         count = parameters["sample"] + 8 * (each + length)
-        events = random.random((count, 2))
-        inside = (events >= low[:, None]) & (events <= low[:, None] + 0.5)
-        held: Bools = inside[:, :, 0] & inside[:, :, 1]
+        held = _held(operators, count, random)
         time = np.arange(count)
         streams = [stream[stream >= parameters["sample"]][: each + length - 1] for stream in streams_of(held)]
         windows = Windows.over(streams, time, length, 1)
         cut = batches_by_number(windows.selections.owner, -(-each // batches))
         tasks = list(_tasks(windows, cut, held, parameters["sample"]))
-        return Basic(operators, random.random(count), tasks)
+        agreed = Tolerance.same(operators, parameters["threshold"])
+        return Basic(operators, agreed, random.random(count), tasks)
 
     def rows(
         self, setting: Mapping[str, Any], complexity: int, parameters: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
         """Time the work without reuse, and with it by each way of comparing."""
-        agreed = Tolerance.same(self.operators, parameters["threshold"])
         ways: dict[str, Callable[[Task], Cover]] = {
-            "all events": lambda task: _by_all_events(task, agreed),
-            "event pattern": lambda task: _by_pattern(task, agreed),
+            "all events": lambda task: _by_all_events(task, self.agreed),
+            "event pattern": lambda task: _by_pattern(task, self.agreed),
         }
         plain = self._shortest(complexity, None, parameters["tries"])
         count = sum(len(task.windows.selections) for task in self.tasks)
@@ -139,25 +214,40 @@ class Basic:
                     "compared by": how,
                     "µs a selection": plain / count * 1e6,
                     "times the throughput": plain / taken,
-                    "times drawn": plain / taken if how == "event pattern" else None,
+                    "times, by event pattern": plain / taken if how == "event pattern" else None,
                     "processed": processed,
+                    "fewest": self.fewest,
                     "similarity": similar,
                     "selections": count,
                 }
             )
         return found
 
+    @cached_property
+    def fewest(self) -> float | None:
+        """The least share of selections that have to be processed; None if that was not found in time."""
+        processed, count = 0, 0
+        for task in self.tasks:
+            sizes = np.diff(task.batches.offsets)
+            pairs = coverable_batches(task.windows.selections, task.windows.end, task.batches, self.agreed)
+            chosen = fewest_processed(pairs, sizes, limit_s=5.0)
+            if chosen is None:
+                return None
+            processed += int(sizes[chosen].sum())
+            count += int(sizes.sum())
+        return processed / count
+
     def _shortest(self, complexity: int, decide: Callable[[Task], Cover] | None, tries: int) -> float:
         times = []
         for _ in range(tries + 1):  # once more: the first may compile
-            begin = perf_counter()
+            begin = thread_time()
             for task in self.tasks:
                 rows = np.arange(len(task.windows.selections))
                 if decide is not None:
                     rows = rows[decide(task).may_process[task.batches.of_selection]]
                 atoms = task.windows.selections.atoms
                 averages(self.values, atoms.offsets, atoms.ids, rows, complexity)
-            times.append(perf_counter() - begin)
+            times.append(thread_time() - begin)
         return min(times[1:])
 
     def _outcome(self, decide: Callable[[Task], Cover]) -> tuple[float, float]:

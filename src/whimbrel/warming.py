@@ -69,6 +69,19 @@ EXERCISES = {
     "shapes": "",
     "meeting": "define Met detect A as a meets A as b within 5 m for 1 s group by k",
     "conditions": "",
+    "following": """
+        define Seen detect A(v > 1) as a assign n = a.v
+        define Lone detect A as a then not B as b for 3 s where b.v > a.v group by k
+        define Means(m) over 2 s detect A assign m = avg(A.v) group by k
+        around A as near group by k within 3 m report Seen, Lone, Means lifetime 5 s deliver changes
+        around A as wide group by k box 4 m, 4 m report Seen lifetime 5 s excluding itself
+        around A as inside group by k within 3 m of situations report Seen lifetime 5 s deliver new
+        around A as ahead group by k ahead 4 m, 90 degrees report Lone
+          refresh when quality falls over 5 s quality 0.9
+        around A as moved group by k outline 'POLYGON ((-2 -2, 2 -2, 0 3, -2 -2))' report Lone
+          refresh when moved 1 m until silent for 3 s
+        around A as shared group by k within 3 m report Lone completeness strong on a grid of 2 m
+        """,
 }
 """For each kind of operator a query that reaches its kernels. Events are of types A and B; v is a whole
 number, w a float, k a text. `conditions` stands for subscriptions and for queries by the dozen."""
@@ -126,8 +139,14 @@ def exercises_together(queries: Sequence[Query | Compilable]) -> list[str]:
 
 def exercises_of(query: Query | Compilable) -> set[str]:
     """Name the exercises that reach the kernels of a query."""
-    operators = compiled(query).graph.operators
-    found = {"common", *(operator.exercise for operator in operators if operator.exercise is not None)}
+    query = compiled(query)
+    operators = query.graph.operators
+    following = {"following"} if query.mobile else set()
+    found = {
+        "common",
+        *following,
+        *(operator.exercise for operator in operators if operator.exercise is not None),
+    }
     # The kernel of patterns leaves out what none of them has; one that has more runs them all.
     for more, less in (("choice", "absence"), ("choice", "match"), ("absence", "match")):
         found -= {less} if more in found else set()
@@ -258,7 +277,7 @@ def exercise(name: str) -> None:
     if name == "conditions":
         _subscribe()
         return
-    query = compile_text(EXERCISES[name], emit="all")
+    query = compile_text(EXERCISES[name], emit=None if "around" in EXERCISES[name] else "all")
     for with_ids in (True, False):
         session = Session(query, lateness="1 s", coordinates="plane")
         session.push(_events(with_ids))

@@ -80,7 +80,10 @@ def test_detect_writes_it_besides(rescue):
         (("mobile", "report", "rescue.wbl", "--events", "day.csv", "--out", "no/did.txt"), "no folder no"),
         (("detect", "late.wbl", "--events", "day.csv", "--monitor", "did.json"), "follows nothing"),
         (("detect", "rescue.wbl", "--events", "day.csv", "--monitor", "did.csv"), "must end in .txt"),
-        (("detect", "rescue.wbl", "--events", "day.csv", "--monitor", "did.json", "--engine", "spark"), "Spark"),
+        (
+            ("detect", "rescue.wbl", "--events", "day.csv", "--monitor", "did.json", "--engine", "spark"),
+            "Spark",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_reported_is_told_beforehand(rescue, args, said):

@@ -50,6 +50,7 @@ SMALL = {
     "reuse-prediction": {**REUSE, "seconds": 30, "cars": 3, "before_s": 10, "thresholds": (0.3, 0.6)},
     "reuse-complexity": {**REUSE_SPEED, "complexities": (1.0, 10.0), "batches": 2},
     "reuse-decisions": {**REUSE_SPEED, "complexity": 10, "batches": (1.0, 4.0)},
+    "reuse-heuristics": {"operators": (4.0,), "selections": 200, "tries": 1},
     "comet-depth": {"minutes": 60.0, "depths": (1.0, 2.0)},
     "comet-window": {"minutes": 60.0, "tolerances_min": (60.0,), "windows_s": (10.0, 60.0)},
 }

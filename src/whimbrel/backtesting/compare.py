@@ -4,6 +4,9 @@ Detections of two queries are the same finding if they are of one type and rest 
 Where several are, those with equal ids go together first, then the others in their order. An id is made from
 the type, the case, the window and the constituents, and never from the text of the query: so a definition
 that keeps its name keeps its ids, whatever else is changed in it.
+
+Deliveries are the same if they tell the same object of the same finding, by mobile queries of one name. Those
+with equal ids go together first: they are told in interests that begin at the same time.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY
 from whimbrel.io import _text
 from whimbrel.io.detections import attribute_texts
 from whimbrel.model.columns import decoded
+from whimbrel.model.deliveries import has_deliveries, without_areas
 
 Rows = npt.NDArray[np.int64]
 
@@ -30,7 +34,7 @@ CHANGE, BEFORE = "change", "before"
 """Columns of a comparison: which of `CHANGES` a row is, and what a changed one said before, as JSON."""
 
 _FIXED = ("id", "type", "start", "end", "geometry")
-_NOT_COMPARED = ("id", "type", "events")
+_NOT_COMPARED = ("id", "type", "events", "delivery")
 _TYPES = {
     "id": pa.string(),
     "type": pa.string(),
@@ -62,7 +66,8 @@ def compare(old: pa.Table, new: pa.Table) -> pa.Table:
 
 def pairs_of(old: pa.Table, new: pa.Table) -> Pairs:
     """Find which rows of two tables of detections are the same findings."""
-    by_id = matched(decoded(_joined(old, "id")), decoded(_joined(new, "id")))
+    name = "delivery" if has_deliveries(old.schema) and has_deliveries(new.schema) else "id"
+    by_id = matched(decoded(_joined(old, name)), decoded(_joined(new, name)))
     by_events = pairs_by_events(old.take(pa.array(by_id.dropped)), new.take(pa.array(by_id.added)))
     return Pairs(
         np.concatenate([by_id.old, by_id.dropped[by_events.old]]),
@@ -80,7 +85,11 @@ def pairs_by_events(old: pa.Table, new: pa.Table) -> Pairs:
 def finding_names(table: pa.Table) -> pa.Array:
     """Name a finding by what makes it one: its type and its atomic events."""
     events = pc.binary_join(_sorted_lists(_joined(table, "events").cast(_TYPES["events"])), "\0")
-    return pc.binary_join_element_wise(decoded(_joined(table, "type")), events, "\0")
+    names = [decoded(_joined(table, "type")), events]
+    if has_deliveries(table.schema):
+        told = (decoded(_joined(table, name)).cast(pa.string()) for name in ("query", "focal", "change"))
+        names = [*(pc.fill_null(each, "") for each in told), *names]
+    return pc.binary_join_element_wise(*names, "\0")
 
 
 def _sorted_lists(lists: pa.ListArray) -> pa.ListArray:
@@ -129,7 +138,7 @@ def _rest(size: int, taken: Rows) -> Rows:
 def comparison_table(old: pa.Table, new: pa.Table, pairs: Pairs) -> pa.Table:
     """Write pairs and lonely rows as one table, in the order (end, start, type, events, id)."""
     metadata = _metadata(old, new)
-    old, new = _alike(old, new)
+    old, new = _alike(without_areas(old), without_areas(new))
     before = _before(old.take(pa.array(pairs.old)), new.take(pa.array(pairs.new)))
     added, dropped = new.take(pa.array(pairs.added)), old.take(pa.array(pairs.dropped))
     kept = pc.if_else(pc.is_null(before), SAME, CHANGED)
@@ -144,7 +153,13 @@ def comparison_table(old: pa.Table, new: pa.Table, pairs: Pairs) -> pa.Table:
 
 def _in_order(table: pa.Table) -> pa.Table:
     keys = table.select(["end", "start", "type", "id", CHANGE])
-    keys = keys.add_column(3, "events", pc.binary_join(_joined(table, "events"), "\0"))
+    if has_deliveries(table.schema):
+        told = ("query", "focal", "told")
+        for name in told:
+            keys = keys.add_column(0, name, decoded(_joined(table, name)))
+    keys = keys.add_column(
+        keys.column_names.index("id"), "events", pc.binary_join(_joined(table, "events"), "\0")
+    )
     return table.take(pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names]))
 
 
@@ -262,7 +277,8 @@ def _metadata(old: pa.Table, new: pa.Table) -> dict[bytes, bytes]:
     for table in (new, old):
         known = (table.schema.metadata or {}).get(ATTRIBUTES_KEY, b"{}")
         for kind, names in json.loads(known).items():
-            owned[kind] = list(dict.fromkeys([*owned.get(kind, []), *map(_shown, names)]))
+            more = [_shown(CHANGE)] if has_deliveries(table.schema) else []
+            owned[kind] = list(dict.fromkeys([*owned.get(kind, []), *map(_shown, names), *more]))
     shown = {kind: [*names, CHANGE, BEFORE] for kind, names in owned.items()}
     known = [(table.schema.metadata or {}).get(COORDINATES_KEY, b"none") for table in (new, old)]
     coordinates = next((name for name in known if name != b"none"), b"none")

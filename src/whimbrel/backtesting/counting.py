@@ -1,6 +1,6 @@
 """How often detections were made: by day, hour of day, type and key, and what stands out.
 
-A detection counts at its end, when it is made: an absence at its deadline.
+A detection counts at its end, when it is made: an absence at its deadline. A delivery counts when it is told.
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ import pyarrow.compute as pc
 from whimbrel.backtesting.compare import ADDED, CHANGE, CHANGED, DROPPED
 from whimbrel.backtesting.keys import KEY
 from whimbrel.errors import WhimbrelError
+from whimbrel.model.deliveries import has_deliveries
 from whimbrel.model.time import DAY, HOUR
 
 Int64Array = npt.NDArray[np.int64]
 
 EVERY_DAY = 3_660
 """Over a longer time than so many days, days without detections are left out of lists."""
+
+
+def made_at(table: pa.Table) -> pa.ChunkedArray:
+    """Tell when each detection counts."""
+    return table.column("told" if has_deliveries(table.schema) else "end")
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class DetectionCounts:
 
     def by_day(self) -> pa.Table:
         """Count by day."""
-        counted = self._counted(lambda table: self.zone.local(table.column("end")) // DAY)
+        counted = self._counted(lambda table: self.zone.local(made_at(table)) // DAY)
         days = sorted({day for counts in counted.values() for day in counts})
         if days and days[-1] - days[0] < EVERY_DAY:
             days = list(range(days[0], days[-1] + 1))
@@ -87,7 +93,7 @@ class DetectionCounts:
 
     def by_hour(self) -> pa.Table:
         """Count by the hour of the day."""
-        counted = self._counted(lambda table: self.zone.local(table.column("end")) % DAY // HOUR)
+        counted = self._counted(lambda table: self.zone.local(made_at(table)) % DAY // HOUR)
         return _table("hour", pa.array(range(24), pa.int64()), list(range(24)), counted)
 
     def by_type(self) -> pa.Table:
@@ -100,7 +106,10 @@ class DetectionCounts:
         """Count by type and key, the most frequent first, with the first and last time of each."""
         aggregates = [("end", "count"), ("end", "min"), ("end", "max")]
         tables = {
-            name: table.select(["type", KEY, "end"]).group_by(["type", KEY]).aggregate(aggregates)
+            name: table.select(["type", KEY])
+            .append_column("end", made_at(table))
+            .group_by(["type", KEY])
+            .aggregate(aggregates)
             for name, table in self.columns.items()
         }
         rows: dict[tuple[str, str], dict[str, int]] = {}
@@ -166,8 +175,8 @@ def summary_of(table: pa.Table, zone: TimeZone) -> DetectionSummary:
     """Find what stands out."""
     if not table.num_rows:
         return DetectionSummary(0)
-    ends = np.sort(table.column("end").cast(pa.int64()).to_numpy())
-    days, counts = np.unique(zone.local(table.column("end")) // DAY, return_counts=True)
+    ends = np.sort(made_at(table).cast(pa.int64()).to_numpy())
+    days, counts = np.unique(zone.local(made_at(table)) // DAY, return_counts=True)
     gap = None
     if len(ends) > 1:
         longest = int(np.argmax(np.diff(ends)))
@@ -198,7 +207,7 @@ MOST_HOURS = 48
 
 def bins_over(tables: list[pa.Table], zone: TimeZone, most: int) -> Bins | None:
     """Choose at most so many bins that hold all detections: hours, days, weeks, months or years."""
-    ends = [zone.local(table.column("end")) for table in tables if table.num_rows]
+    ends = [zone.local(made_at(table)) for table in tables if table.num_rows]
     if not ends:
         return None
     bounds = np.array([min(times.min() for times in ends), max(times.max() for times in ends)])
@@ -208,7 +217,7 @@ def bins_over(tables: list[pa.Table], zone: TimeZone, most: int) -> Bins | None:
             break
 
     def of(table: pa.Table) -> Int64Array:
-        numbers: Int64Array = bin_numbers(zone.local(table.column("end")), unit) - first
+        numbers: Int64Array = bin_numbers(zone.local(made_at(table)), unit) - first
         return numbers
 
     return Bins(unit, tuple(_label(cell, unit) for cell in range(first, last + 1)), of)

@@ -23,6 +23,7 @@ from whimbrel.graph.policies import Assign
 from whimbrel.graph.query import Query
 from whimbrel.io import _text
 from whimbrel.model.columns import decoded
+from whimbrel.model.deliveries import has_deliveries
 from whimbrel.model.schema import Type
 
 TWIN = "~"
@@ -46,7 +47,12 @@ def group_keys(query: Query) -> dict[str, tuple[str, ...]]:
 
 
 def with_keys(query: Query) -> Query:
-    """Add a twin, which shows the keys, to every definition that a query reports."""
+    """Add a twin, which shows the keys, to every definition that a query reports.
+
+    What a mobile query tells goes by whom it is told to, and needs none.
+    """
+    if query.mobile:
+        return query
     graph = query.graph
     twins = [_twin(graph, derive) for derive in _reported(graph) if _is_grouped(derive)]
     if not twins:
@@ -54,10 +60,7 @@ def with_keys(query: Query) -> Query:
     read = {case.input for twin in twins for case in twin.cases}
     operators = [_keeping_keys(node) if node.name in read else node for node in graph.operators]
     outputs = (*graph.outputs, *(twin.name for twin in twins))
-    mobile = tuple(each.with_detect(with_keys(each.detect)) for each in query.mobile)
-    return replace(
-        query, graph=replace(graph, operators=(*operators, *twins), outputs=outputs), mobile=mobile
-    )
+    return replace(query, graph=replace(graph, operators=(*operators, *twins), outputs=outputs))
 
 
 def _reported(graph: Graph) -> list[Derive]:
@@ -125,7 +128,7 @@ def _without_keys(attributes: bytes) -> bytes:
 def keyed(detections: pa.Table, keys: pa.Table, query: Query, by: Sequence[str] | None) -> pa.Table:
     """Add a column that says what each detection is about: `source=truck-1`; `all` if nothing groups it.
 
-    `by` names attributes, or keys of the query, to go by instead of its keys.
+    Deliveries are about the focal object. `by` names attributes, or keys of the query, to go by instead.
 
     Raises
     ------
@@ -133,6 +136,8 @@ def keyed(detections: pa.Table, keys: pa.Table, query: Query, by: Sequence[str] 
         If no detection has an attribute or key that `by` names.
     """
     of_type = group_keys(query)
+    if has_deliveries(detections.schema):
+        of_type = dict.fromkeys(query.types, _of_deliveries(query))
     if by is not None:
         _check(by, detections, keys, of_type)
     texts = np.full(detections.num_rows, "all", dtype=object)
@@ -144,10 +149,16 @@ def keyed(detections: pa.Table, keys: pa.Table, query: Query, by: Sequence[str] 
     return detections.append_column(KEY, pa.array(texts, pa.string()))
 
 
+def _of_deliveries(query: Query) -> tuple[str, ...]:
+    """Name what deliveries go by: the focal object, and the mobile query where there are several."""
+    return ("query", "focal") if len(query.mobile) > 1 else ("focal",)
+
+
 def _check(
     by: Sequence[str], detections: pa.Table, keys: pa.Table, of_type: dict[str, tuple[str, ...]]
 ) -> None:
     attributes = {name for name in detections.column_names if name not in ("id", "geometry", "events")}
+    attributes -= {"delivery", "interest_area"}
     known = attributes | {name for names in of_type.values() for name in names}
     for name in by:
         if name not in known and (detections.num_rows or keys.num_rows):

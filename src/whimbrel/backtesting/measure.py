@@ -28,7 +28,7 @@ from whimbrel.engine.streams import OperatorStream
 from whimbrel.errors import DataError
 from whimbrel.graph.expressions import Expr
 from whimbrel.graph.operators import ANY, Derive, Filter, Source, TimePoints
-from whimbrel.graph.query import Compilable, Query, compiled
+from whimbrel.graph.query import Compilable, Query, compiled, refuse_mobile_parts
 from whimbrel.graph.scope import selection
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import EventPaths, EventTable
@@ -69,10 +69,13 @@ def measure(
 
     Raises
     ------
+    QueryError
+        If the query follows something: what runs for each interest has no rate of its own.
     DataError
         If the recording has no events, or all at one time, so that it says nothing about rates.
     """
     query = compiled(query)
+    refuse_mobile_parts(query, "measuring")
     counting = _StreamCounts(query, clock)
     session = Session(
         query, lateness=None, name="measured", coordinates=coordinates, observer=counting, **how

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.backtesting.compare import ADDED, CHANGE, CHANGED, DROPPED, SAME
-from whimbrel.backtesting.counting import Bins, Int64Array, TimeZone, bin_numbers, bins_over
+from whimbrel.backtesting.counting import Bins, Int64Array, TimeZone, bin_numbers, bins_over, made_at
 from whimbrel.model.words import many
 
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ def picture(result: Backtest) -> str:
 
 def _hours(zone: TimeZone) -> Bins:
     labels = tuple(f"{hour:02}:00" for hour in range(24))
-    return Bins(
-        "hour of day", labels, lambda table: bin_numbers(zone.local(table.column("end")), "hour") % 24
-    )
+    return Bins("hour of day", labels, lambda table: bin_numbers(zone.local(made_at(table)), "hour") % 24)
 
 
 def _groups(result: Backtest) -> list[tuple[str, str, pa.Table]]:

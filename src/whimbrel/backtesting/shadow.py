@@ -17,7 +17,7 @@ from whimbrel.backtesting.pairing import Pairing, differing, joined, load_table,
 from whimbrel.engine.report import together
 from whimbrel.engine.session import Session
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.errors import WhimbrelError
+from whimbrel.errors import QueryError, WhimbrelError
 from whimbrel.graph.query import Query
 from whimbrel.model.frames import EventTable, batches
 from whimbrel.model.reading import ReadSettings
@@ -119,6 +119,7 @@ class Shadow:
         coordinates: Coordinates | str | None = None,
         **how: Unpack[ReadSettings],
     ) -> None:
+        _refuse_mobile(live, candidate)
         if isinstance(live, Query):
             live = Session(
                 live,
@@ -263,6 +264,20 @@ class Shadow:
         """List the sessions that go on: the state of a candidate that failed is of no use."""
         both = [(LIVE, self.live), (CANDIDATE, self.candidate)]
         return both if self.failure is None else both[:1]
+
+
+def _refuse_mobile(*both: Query | Session) -> None:
+    """Refuse queries that follow something: when both can have told the same is not bounded."""
+    for one in both:
+        queries = [one] if isinstance(one, Query) else [one.query(name) for name in one.queries]
+        for query in queries:
+            if query.mobile:
+                names = ", ".join(each.name for each in query.mobile)
+                raise QueryError(
+                    f"a shadow cannot compare queries that follow something ({names}): what two of them tell "
+                    "of one detection may lie apart as long as an interest lasts, so that nothing is settled",
+                    hint="compare them over recorded events: whimbrel.backtest(old, events, against=new)",
+                )
 
 
 def _since(live: Session, reach: int) -> int:

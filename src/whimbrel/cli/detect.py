@@ -18,6 +18,7 @@ from whimbrel.cli.kernels import CompilingLine
 from whimbrel.cli.monitoring import form_of, refuse_bad_report, refuse_without_mobile, write_report
 from whimbrel.cli.options import (
     ManyEvents,
+    areas_option,
     compile_options,
     coordinates_option,
     lateness_option,
@@ -48,6 +49,7 @@ class DetectOutput:
     page: str | None
     monitor: str | None
     rejected: str | None
+    interest_areas: bool
 
     def rejected_file(self, events: tuple[str, ...]) -> Path:
         """Name the file for rejected rows."""
@@ -65,7 +67,9 @@ class DetectOutput:
             # They are read again, as for a map: how the events of a detection moved is not in its hull.
             coordinates = coordinates_of(outcome.detections) or Coordinates.PLANE
             places = positions(events, coordinates, schemas=query.schemas, **reading)
-        write_detections(outcome.detections, self.out, self.form, positions=places)
+        write_detections(
+            outcome.detections, self.out, self.form, positions=places, interest_areas=self.interest_areas
+        )
         if self.page is not None:
             show(outcome.detections, events=events, schemas=query.schemas, **reading).save(self.page)
 
@@ -106,6 +110,7 @@ class Running:
     "--monitor", metavar="FILE",
     help="Also write what mobile queries did: FILE.json, FILE.prom (Prometheus) or FILE.txt.",
 )  # fmt: skip
+@areas_option
 @rejected_option
 @reading_options
 @coordinates_option

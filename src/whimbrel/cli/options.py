@@ -250,6 +250,10 @@ rejected_option = click.option(
     metavar="FILE",
     help="Where rows go that are no events. By default NAME.rejected.jsonl beside --out, made if needed.",
 )
+areas_option = click.option(
+    "--interest-areas", is_flag=True,
+    help="Of a query that follows something, also write where each interest is, as WKT.",
+)  # fmt: skip
 quiet_option = click.option(
     "--quiet", is_flag=True, help="Print errors only: no summary, no progress, no warnings."
 )

@@ -10,7 +10,7 @@ import click
 
 from whimbrel.cli.detect import STDOUT, default_rejected, refuse_bad_output
 from whimbrel.cli.event_files import file_options
-from whimbrel.cli.options import Command, compile_options, reading_options
+from whimbrel.cli.options import Command, areas_option, compile_options, reading_options
 from whimbrel.cli.progress import ProgressBar
 from whimbrel.cli.queries import read_query, show_warnings
 from whimbrel.cli.summary import summary as outcome_summary
@@ -232,6 +232,7 @@ def explain(root: str, query: str, since: str | None, until: str | None, **compi
     "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "geojson", "mfjson"]),
     help="How they are written. By default the ending of --out tells; standard output gets jsonl.",
 )  # fmt: skip
+@areas_option
 @compile_options
 def detect(
     root: str,
@@ -240,6 +241,7 @@ def detect(
     until: str | None,
     out: str,
     form: str | None,
+    interest_areas: bool,
     **compiling: Any,
 ) -> None:
     """Find the detections of a query in stored events, reading only what the query can use.
@@ -258,6 +260,6 @@ def detect(
     refused.unlink(missing_ok=True)
     with ProgressBar() as bar:
         outcome = opened.run(compiled, since=since, until=until, progress=bar, rejected=refused)
-    write_detections(outcome.detections, out, form)
+    write_detections(outcome.detections, out, form, interest_areas=interest_areas)
     click.echo(outcome_summary(outcome, refused), err=True)
     click.echo(str(opened.explain(compiled, since=since, until=until)).splitlines()[0], err=True)

@@ -19,10 +19,12 @@ LONGEST = 120
 
 def summary(outcome: Detections, rejected: Path) -> str:
     """Say how many events were read, what was found, and what was set aside and why."""
-    counts, detections = outcome.counts, outcome.detections.num_rows
+    from whimbrel.model.deliveries import counted
+
+    counts = outcome.counts
     where = f" ({rejected})" if counts.rejected else ""
     line = (
-        f"{many(counts.received, 'event')} read, {many(detections, 'detection')}, {counts.late:,} late, "
+        f"{many(counts.received, 'event')} read, {counted(outcome.detections)}, {counts.late:,} late, "
         f"{counts.duplicate:,} duplicate, {counts.rejected:,} rejected{where}"
     )
     return "\n".join([line, *_reasons(counts.reasons), *taken(outcome)])

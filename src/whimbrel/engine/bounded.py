@@ -91,7 +91,7 @@ def run(
             steps = _replay(session, _then(iter(()), ready, source))
         rejected_rows = writer.table()
     detections = together(steps, session.coordinates, query.attributes)
-    _LOG.info("%s: %s", ", ".join(query.types), account(detections.num_rows, session.counts))
+    _LOG.info("%s: %s", ", ".join(query.types), account(detections, session.counts))
     return Detections(
         detections,
         session.counts,

@@ -19,6 +19,7 @@ from whimbrel.engine.row_store import Lineage, offsets_of
 from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, types_of
 from whimbrel.engine.values import Int64Array, decoded, to_arrow
 from whimbrel.graph.expressions import Attribute
+from whimbrel.model.deliveries import delivery_columns
 from whimbrel.model.schema import Coordinates
 
 UTC = pa.timestamp("us", "UTC")
@@ -136,7 +137,7 @@ def together(
         plain = [table for table in tables if DELIVERIES_KEY not in (table.schema.metadata or {})]
         tables = [together(plain, coordinates), *told]
     owned = _owned(tables, attributes or {})
-    joined = pa.concat_tables(tables, promote_options="permissive")
+    joined = pa.concat_tables(_of_one_kind(tables), promote_options="permissive")
     known = _attributes(joined)
     names = [name for names in owned.values() for name in names if name in known]
     joined = joined.select([*FIXED, *dict.fromkeys([*names, *known]), "events"])
@@ -147,6 +148,21 @@ def together(
         order = _order(joined)
         joined = joined if order is None else joined.take(pa.array(order))
     return joined.replace_schema_metadata(_metadata(owned, coordinates))
+
+
+def _of_one_kind(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:
+    """Write the keys of focal objects as text where mobile queries have keys of different types."""
+    places = [table.schema.get_field_index("focal") for table in tables]
+    is_told = [DELIVERIES_KEY in (table.schema.metadata or {}) for table in tables]
+    kinds = {
+        table.schema.field(at).type for table, at, told in zip(tables, places, is_told, strict=True) if told
+    }
+    if len(kinds) <= 1:
+        return tables
+    return [
+        table.set_column(at, "focal", table.column(at).cast(pa.string())) if told else table
+        for table, at, told in zip(tables, places, is_told, strict=True)
+    ]
 
 
 def _follow_each_other(tables: Sequence[pa.Table], by: str) -> bool:
@@ -227,7 +243,8 @@ def owned_attributes(table: pa.Table) -> dict[str, list[str]]:
     if stated:
         found: dict[str, list[str]] = json.loads(stated)
         return found
-    return {table.column("type")[0].as_py(): _attributes(table)}
+    told = delivery_columns(table.schema)
+    return {table.column("type")[0].as_py(): [name for name in _attributes(table) if name not in told]}
 
 
 def _in_order(known: Sequence[str], found: list[str]) -> list[str]:

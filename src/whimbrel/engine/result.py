@@ -18,6 +18,7 @@ from whimbrel.io.notebook import result_html, result_text
 from whimbrel.io.rejected import REJECTED_ROWS
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import INSTANT
+from whimbrel.model.deliveries import counted
 from whimbrel.model.faults import kinds_of_reasons
 from whimbrel.model.frames import EventPaths, EventTable
 from whimbrel.model.schema import Coordinates
@@ -134,22 +135,29 @@ class Detections:
         whole = cast("frames.MapSettings", {**self.read_as, **settings})
         return frames.show(self.table, events, **whole)
 
-    def save(self, path: str | PathLike[str], format: str | None = None) -> Path:  # noqa: A002
+    def save(
+        self,
+        path: str | PathLike[str],
+        format: str | None = None,  # noqa: A002
+        *,
+        interest_areas: bool = False,
+    ) -> Path:
         """Write the detections to a file; its ending says how (.jsonl, .csv, .parquet, .geojson, .html).
 
-        An .html file is the map. `format` says it where the ending does not; see `write_detections`.
+        An .html file is the map. `format` says it where the ending does not, `interest_areas` whether to tell
+        the areas of the interests of a mobile query; see `write_detections`.
         """
         target = Path(path)
         if format == "html" or (format is None and target.suffix.lower() in (".html", ".htm")):
             return self.map().save(target)
-        write_detections(self.table, target, format)
+        write_detections(self.table, target, format, interest_areas=interest_areas)
         return target
 
     def __repr__(self) -> str:
-        return result_text(self.table, account(len(self), self.counts), self._remarks())
+        return result_text(self.table, account(self.table, self.counts), self._remarks())
 
     def _repr_html_(self) -> str:
-        return result_html(self.table, account(len(self), self.counts), self._remarks())
+        return result_html(self.table, account(self.table, self.counts), self._remarks())
 
     def _remarks(self) -> list[str]:
         warned = (f"warning: {warning}" for warning in self.warnings)
@@ -242,11 +250,11 @@ class Detections:
     validate = _OfTable()
 
 
-def account(found: int, counts: Counts) -> str:
+def account(found: pa.Table, counts: Counts) -> str:
     """Say what was found, and what became of the events."""
     waiting = f"{counts.waiting:,} waiting, " if counts.waiting else ""
     return (
-        f"{many(found, 'detection')} in {many(counts.received, 'event')}: {counts.processed:,} processed, "
+        f"{counted(found)} in {many(counts.received, 'event')}: {counts.processed:,} processed, "
         f"{waiting}{counts.late:,} late, {counts.duplicate:,} duplicate, {counts.rejected:,} rejected"
     )
 

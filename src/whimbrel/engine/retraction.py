@@ -35,6 +35,7 @@ def replayed(session: Session, ids: Collection[str]) -> tuple[Retraction, Sessio
 
     Gives the difference, and the session that has never seen them; None if none of them is remembered.
     """
+    _refuse_mobile(session)
     events = session.remembered()
     gone = _named(events, ids)
     known = int(pc.sum(gone).as_py() or 0)
@@ -60,6 +61,17 @@ def _run(twin: Session, events: pa.Table, session: Session) -> pa.Table:
     steps = twin.feed(events.combine_chunks().to_batches())
     steps += twin.feed(None, session.watermark)
     return together(steps, session.coordinates)
+
+
+def _refuse_mobile(session: Session) -> None:
+    """Refuse where queries follow something: their interests began with events that may be forgotten."""
+    for name in session.queries:
+        if session.query(name).mobile:
+            raise QueryError(
+                f"events cannot be taken back while {name!r} follows something: which interests there were "
+                "rests on location updates that are forgotten",
+                hint="run it in a session of its own, or detect anew without the events",
+            )
 
 
 def _check_memory(session: Session) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from os import PathLike, fspath
 from typing import IO
 
@@ -20,6 +21,7 @@ from whimbrel.io._streams import known_ending
 from whimbrel.io.atomic import format_by_ending, refuse_packed, writing
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import decoded
+from whimbrel.model.deliveries import CHANGES, delivery_columns, has_deliveries, without_areas
 from whimbrel.model.frames import arrow_table
 from whimbrel.model.schema import Coordinates
 
@@ -53,8 +55,9 @@ def write_detections(
     format: str | None = None,  # noqa: A002
     *,
     positions: pa.Table | None = None,
+    interest_areas: bool = False,
 ) -> None:
-    """Write detections, sorted by end, start, type and events.
+    """Write detections, sorted by end, start, type and events; deliveries in the order they are told in.
 
     JSON lines: {"type", "start", "end", "geometry", "attributes": {...}, "events": [ids], "id"}, where only
     the attributes of the row's own type appear. CSV: one column for each attribute, the ids joined by spaces.
@@ -62,6 +65,10 @@ def write_detections(
     a geometry. GeoJSON in plane coordinates says so by a member "coordinates": "plane". Moving Features JSON
     is GeoJSON whose features have their period as `time` and, if `positions` are given, a `temporalGeometry`
     through the places of their events: a MovingPoint, or several if the events have several sources.
+
+    What a mobile query told has the columns of deliveries, too: as members of each line or as properties of
+    each feature, `query`, `focal`, `interest`, `interest_start`, `told`, `live`, `change` and `delivery`. The
+    id of a feature is then that of the delivery, and `id` in its properties that of the detection.
 
     Parameters
     ----------
@@ -75,6 +82,8 @@ def write_detections(
         jsonl.
     positions
         For "mfjson": where and when the events were, as `whimbrel.io.frames.positions` gives it.
+    interest_areas
+        Whether to write the area of each delivery's interest as WKT, too; it is longer than all the rest.
     """
     chosen = format or format_by_ending(target, ENDINGS, default="jsonl")
     refuse_packed(target, chosen)
@@ -85,6 +94,7 @@ def write_detections(
         raise DataError(f"this is no table of detections: it has no column {missing[0]!r}")
     with writing(target) as file:
         ordered = sorted_detections(arrow_table(table))
+        ordered = ordered if interest_areas else without_areas(ordered)
         if chosen == "mfjson":
             _write_mfjson(ordered, file, positions)
         else:
@@ -92,9 +102,14 @@ def write_detections(
 
 
 def sorted_detections(table: pa.Table) -> pa.Table:
-    """Sort detections by end, start, type and events: the order in which every backend reports them."""
+    """Sort detections by end, start, type and events: the order in which every backend reports them.
+
+    Deliveries are sorted as they are told. What is told of one interest at one time keeps its order.
+    """
     if table.num_rows == 0:
         return table
+    if has_deliveries(table.schema):
+        return _sorted_as_told(table)
     # Joined by the least character, lists of ids compare as their texts do.
     keys = pa.table(
         {
@@ -107,9 +122,23 @@ def sorted_detections(table: pa.Table) -> pa.Table:
     return table.take(pc.sort_indices(keys, [(name, "ascending") for name in keys.schema.names]))
 
 
+def _sorted_as_told(table: pa.Table) -> pa.Table:
+    """Sort deliveries by when they are told, and detections among them by their end."""
+    change = pc.index_in(table["change"].cast(pa.string()), pa.array(CHANGES))
+    keys = {
+        "told": pc.coalesce(table["told"], table["end"].cast(table.schema.field("told").type)),
+        "query": table["query"].cast(pa.string()),
+        "focal": table["focal"].cast(pa.string()),
+        "interest": table["interest"],
+        "change": change,
+    }
+    order = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])  # a stable sort
+    return table.take(order)
+
+
 def write_jsonl(table: pa.Table, file: IO[bytes]) -> None:
     """Write detections as JSON lines."""
-    for batch in _batches(table):
+    for batch in _parted(table):
         members = {
             "type": _text.json_values(batch.column("type")),
             "start": _text.json_values(batch.column("start")),
@@ -120,6 +149,7 @@ def write_jsonl(table: pa.Table, file: IO[bytes]) -> None:
         }
         if "id" in batch.schema.names:
             members["id"] = _text.json_values(batch.column("id"))
+        members |= _delivery_members(batch)
         file.write(_text.lines(_text.json_objects(members, batch.num_rows)))
 
 
@@ -130,8 +160,37 @@ def _write_geojson(table: pa.Table, file: IO[bytes]) -> None:
     _write_features(table, file, _geojson_members)
 
 
+def _parted(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Give the rows in batches; where there are detections among deliveries, each batch is of one of them.
+
+    Rows of detections do not have the columns of deliveries.
+    """
+    for batch in _batches(table):
+        if not has_deliveries(batch.schema) or not batch.column("delivery").null_count:
+            yield batch
+            continue
+        plain = batch.column("delivery").is_null().to_numpy(zero_copy_only=False)
+        borders = [0, *(np.flatnonzero(plain[1:] != plain[:-1]) + 1).tolist(), len(plain)]
+        for first, last in pairwise(borders):
+            piece = batch.slice(first, last - first)
+            yield piece.drop_columns(delivery_columns(piece.schema)) if plain[first] else piece
+
+
+def _delivery_members(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    return {name: _text.json_values(batch.column(name)) for name in delivery_columns(batch.schema)}
+
+
+def _feature_properties(batch: pa.RecordBatch, fixed: tuple[str, ...]) -> dict[str, pa.Array]:
+    """Write what stands first in the properties; the id of a delivery is that of its feature."""
+    members = {name: _text.json_values(batch.column(name)) for name in fixed}
+    told = _delivery_members(batch)
+    if told and "id" in batch.schema.names:
+        members["id"] = _text.json_values(batch.column("id"))
+    return {**members, **{name: texts for name, texts in told.items() if name != "delivery"}}
+
+
 def _geojson_members(batch: pa.RecordBatch) -> dict[str, pa.Array]:
-    fixed = {name: _text.json_values(batch.column(name)) for name in ("type", "start", "end")}
+    fixed = _feature_properties(batch, ("type", "start", "end"))
     return {"geometry": _geojson_texts(batch), "properties": _properties(batch, fixed)}
 
 
@@ -144,7 +203,7 @@ def _write_mfjson(table: pa.Table, file: IO[bytes], positions: pa.Table | None) 
             "geometry": _geojson_texts(batch),
             "time": pc.binary_join_element_wise("[", start, ", ", end, "]", ""),
             "temporalGeometry": pa.array(places.moving(batch.column("events")), pa.string()),
-            "properties": _properties(batch, {"type": _text.json_values(batch.column("type"))}),
+            "properties": _properties(batch, _feature_properties(batch, ("type",))),
         }
 
     file.write(collection_head(table))
@@ -160,10 +219,11 @@ def _write_features(
 ) -> None:
     """Write the features of a collection, and its end."""
     separator = b"\n"
-    for batch in _batches(table):
+    for batch in _parted(table):
         members = {"type": pa.array(['"Feature"'] * batch.num_rows)}
-        if "id" in batch.schema.names:
-            members["id"] = _text.json_values(batch.column("id"))
+        name = "delivery" if has_deliveries(batch.schema) else "id"
+        if name in batch.schema.names:
+            members["id"] = _text.json_values(batch.column(name))
         members |= members_of(batch)
         texts = _text.json_objects(members, batch.num_rows).to_pylist()
         if "temporalGeometry" in members:
@@ -175,7 +235,8 @@ def _write_features(
 
 def _write_csv(table: pa.Table, file: IO[bytes]) -> None:
     attributes = _attribute_names(table.schema)
-    names = ["id", "type", "start", "end", "geometry", *attributes, "events"]
+    told = delivery_columns(table.schema)
+    names = ["id", "type", "start", "end", "geometry", *attributes, *told, "events"]
     writer = None
     for batch in _batches(table) or [pa.RecordBatch.from_pylist([], schema=table.schema)]:
         columns = {name: _csv_column(batch, name) for name in names if name in batch.schema.names}
@@ -230,7 +291,8 @@ def _batches(table: pa.Table) -> list[pa.RecordBatch]:
 
 
 def _attribute_names(schema: pa.Schema) -> list[str]:
-    return [name for name in schema.names if name not in _FIXED]
+    told = delivery_columns(schema)
+    return [name for name in schema.names if name not in _FIXED and name not in told]
 
 
 def _geometry_texts(batch: pa.RecordBatch) -> pa.Array:
@@ -250,9 +312,9 @@ def _geojson_texts(batch: pa.RecordBatch) -> pa.Array:
     return pc.fill_null(pa.array(texts.tolist(), pa.string()), "null")
 
 
-def _original(name: str) -> str:
+def _original(name: str, fixed: Collection[str]) -> str:
     """Undo what kept an attribute apart from a fixed column, where it stands apart anyway."""
-    return name[:-1] if name.endswith("_") and name[:-1] in _FIXED else name
+    return name[:-1] if name.endswith("_") and name[:-1] in fixed else name
 
 
 def attribute_texts(batch: pa.RecordBatch) -> pa.Array:
@@ -265,6 +327,7 @@ def _own_attributes(
 ) -> pa.Array:
     """Write the attributes of each row's own type as a JSON object, between other members."""
     every = _attribute_names(batch.schema)
+    fixed = {*_FIXED, *delivery_columns(batch.schema)}
     said = (batch.schema.metadata or {}).get(ATTRIBUTES_KEY)
     by_type: dict[str, list[str]] = json.loads(said) if said else {}
     types = decoded(batch.column("type")).dictionary_encode()
@@ -275,7 +338,7 @@ def _own_attributes(
     for code, event_type in enumerate(types.dictionary.to_pylist()):
         rows = np.flatnonzero(indices == code)
         own = [name for name in by_type.get(event_type, every) if name in texts]
-        names = own if before or after else [_original(name) for name in own]
+        names = own if before or after else [_original(name, fixed) for name in own]
         members = {**before, **dict(zip(names, (texts[name] for name in own), strict=True)), **(after or {})}
         taken = {name: column.take(pa.array(rows)) for name, column in members.items()}
         objects.append(_text.json_objects(taken, len(rows)))

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from whimbrel.io.frames import coordinates_of
 from whimbrel.io.map import map_snippet
+from whimbrel.model.deliveries import delivery_columns, has_deliveries
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.words import many
 
@@ -27,7 +28,8 @@ MAP_HEIGHT = 420
 WIDTH = 100
 """Letters in a line, where there is no terminal that says how many it has."""
 
-_LAST = ("geometry", "events", "id")
+_FIRST_OF_DELIVERIES = ("told", "query", "focal", "interest", "live", "change")
+_LAST = ("interest_start", "interest_area", "geometry", "events", "id", "delivery")
 _STYLE = """
 .whimbrel-result { font: 13px/1.5 system-ui, sans-serif; color: inherit }
 .whimbrel-result .scroll { overflow-x: auto }
@@ -81,7 +83,7 @@ def _html_rows(table: pa.Table) -> list[str]:
     more = table.num_rows - ROWS
     return [
         f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>',
-        *([f'<div class="faint">and {many(more, "more detection")}</div>'] if more > 0 else []),
+        *([f'<div class="faint">and {_more(table)}</div>'] if more > 0 else []),
     ]
 
 
@@ -112,16 +114,27 @@ def _text_rows(table: pa.Table, width: int) -> list[str]:
         kept[title] = [text.ljust(needed) for text in [title, *cells]]
     lines = ["".join(cells).rstrip() for cells in zip(*kept.values(), strict=True)]
     more = table.num_rows - ROWS
-    lines += [f"and {many(more, 'more detection')}"] if more > 0 else []
+    lines += [f"and {_more(table)}"] if more > 0 else []
     return [*lines, f"columns not shown: {', '.join(left)}"] if left else lines
 
 
 def _columns(table: pa.Table) -> dict[str, list[str]]:
     """Write the first rows as texts, the columns that tell most first; no column that is empty."""
     head = table.slice(0, ROWS)
-    names = [name for name in table.column_names if name not in _LAST]
-    names += [name for name in _LAST if name in table.column_names]
+    told = delivery_columns(table.schema)
+    first = _FIRST_OF_DELIVERIES if told else ()
+    last = [name for name in _LAST if name in (*told, "geometry", "events", "id")]
+    names = [*first, *(name for name in table.column_names if name not in (*first, *last))]
+    names += [name for name in last if name in table.column_names]
     return {name: _texts(head, name) for name in names if table[name].null_count < table.num_rows}
+
+
+def _more(table: pa.Table) -> str:
+    """Say how many rows are not listed."""
+    more = table.num_rows - ROWS
+    if has_deliveries(table.schema):
+        return f"{more:,} more {'delivery' if more == 1 else 'deliveries'}"
+    return many(more, "more detection")
 
 
 def _title(table: pa.Table, name: str) -> str:
@@ -140,7 +153,7 @@ def _texts(head: pa.Table, name: str) -> list[str]:
         return [_moment(value) for value in column.cast(pa.int64()).to_pylist()]
     if name == "events":
         return ["" if ids is None else many(len(ids), "id") for ids in column.to_pylist()]
-    longest = LONGEST_ID if name == "id" else LONGEST
+    longest = LONGEST_ID if name in ("id", "delivery") else LONGEST
     return [_short(_value(value), longest) for value in column.to_pylist()]
 
 

@@ -15,7 +15,7 @@ from whimbrel.engine.identity import CONTENT
 from whimbrel.engine.session import Session
 from whimbrel.engine.total_order import with_ids
 from whimbrel.errors import DataError
-from whimbrel.graph.query import Query
+from whimbrel.graph.query import Query, refuse_mobile_parts
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import EventPaths, EventTable
 from whimbrel.model.reading import ReadSettings
@@ -56,6 +56,7 @@ def normalised(
     how
         How events are read (`columns`, `time_unit`, ...), as for a session.
     """
+    refuse_mobile_parts(query, "simulating")
     session = Session(query, lateness=None, coordinates=coordinates, **how)
     parts = list(normalised_batches(session, events, RejectedWriter()))
     if not parts or not sum(part.num_rows for part in parts):

@@ -29,15 +29,16 @@ from whimbrel.graph.query import Query
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.reading import ReadSettings
 from whimbrel.model.schema import Coordinates
-from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME
+from whimbrel.model.time import BEGINNING_OF_TIME, DAY, END_OF_TIME, instant
 from whimbrel.spark.contents import columns_of_equals
 from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.frames import named
 from whimbrel.spark.lines import LINE, PLACED_SCHEMA, normalise_lines, write_placed
 from whimbrel.spark.types import quoted
-from whimbrel.store.bounds import ANYTHING, EVERYWHERE, Bounds, bounds_of, location_names, simplified
+from whimbrel.store.bounds import ANYTHING, EVERYWHERE, Bounds, location_names, simplified
 from whimbrel.store.cells import day_name
 from whimbrel.store.event_store import Appended, Moment, Store, asked_for
+from whimbrel.store.following import bounds_from
 from whimbrel.store.log import StoredFile
 from whimbrel.store.read import ScanSelection
 from whimbrel.store.write import Staged, WriteInput, Writer, storable
@@ -68,7 +69,8 @@ def read_store(
     Parameters
     ----------
     since, until
-        Events with since <= end < until.
+        Events with since <= end < until; for a query that follows something, also those before that are the
+        history of its first interests.
     format
         "parquet" for a store; "delta" for a Delta table that `write_store` made.
     """
@@ -286,11 +288,12 @@ def _read_delta(
     spark: SparkSession, root: str, query: Query | None, since: Moment | None, until: Moment | None
 ) -> DataFrame:
     frame = spark.read.format("delta").load(root)
-    asked = asked_for(since, until)
-    wanted = (ANYTHING,) if query is None else bounds_of(query, frame.columns)
+    asked = asked_for(since if query is None else None, until)
+    first = BEGINNING_OF_TIME if since is None else instant(since)
+    wanted = (ANYTHING,) if query is None else bounds_from(query, frame.columns, first)
     bounds = simplified(asked.both(each) for each in wanted)
     return (
-        frame.filter(_days(asked)).filter(_rows(bounds, _place_of(frame.columns)))
+        frame.filter(_days(reduce(Bounds.either, bounds))).filter(_rows(bounds, _place_of(frame.columns)))
         if bounds
         else frame.limit(0)
     )

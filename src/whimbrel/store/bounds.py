@@ -180,9 +180,7 @@ def bounds_of(query: Query, attributes: Collection[str] = ()) -> tuple[Bounds, .
     attributes
         The attributes that events have. One of the name `timestamp` hides the time of the event.
     """
-    graph = query.rewritten
-    hidden = {*attributes, *(name for schema in query.schemas.values() for name in schema.attributes)}
-    reader = _Reader(frozenset(hidden & {"timestamp"}), graph.coordinates)
+    graph, reader = query.rewritten, _reader(query, attributes)
     alternatives = []
     for name in _streams_read(graph):
         root, condition = selection(graph, name)
@@ -190,6 +188,16 @@ def bounds_of(query: Query, attributes: Collection[str] = ()) -> tuple[Bounds, .
             of_type = Bounds(None if root.event_type == ANY else frozenset({root.event_type}))
             alternatives.append(of_type if condition is None else of_type.both(reader.read(condition)))
     return simplified(alternatives)
+
+
+def of_condition(condition: Expr, query: Query, attributes: Collection[str] = ()) -> Bounds:
+    """Bound the events that a condition on single events lets pass."""
+    return _reader(query, attributes).read(condition)
+
+
+def _reader(query: Query, attributes: Collection[str]) -> _Reader:
+    hidden = {*attributes, *(name for schema in query.schemas.values() for name in schema.attributes)}
+    return _Reader(frozenset(hidden & {"timestamp"}), query.graph.coordinates)
 
 
 def _streams_read(graph: Graph) -> list[str]:

@@ -20,8 +20,8 @@ from whimbrel.engine.bounded import run
 from whimbrel.engine.input_notes import InputNotes
 from whimbrel.engine.result import Detections
 from whimbrel.errors import DataError, WhimbrelError
+from whimbrel.graph.mobile.reading import columns_read
 from whimbrel.graph.query import Query
-from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.io.atomic import writing
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import EventPaths, EventTable
@@ -32,8 +32,9 @@ from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, duration, instan
 from whimbrel.space.geometry import invalid_reason
 from whimbrel.store import compact as compaction
 from whimbrel.store import files, read
-from whimbrel.store.bounds import ANYTHING, Bounds, bounds_of, box_of, simplified
+from whimbrel.store.bounds import ANYTHING, Bounds, box_of, simplified
 from whimbrel.store.cells import day_name, first_whole_day, today
+from whimbrel.store.following import bounds_from, following_from
 from whimbrel.store.log import FOLDER, Batch, Commit, Log, StoredFile, StoreState, next_commit
 from whimbrel.store.write import Progress, Staged, WriteInput, Writer, normalised
 
@@ -372,7 +373,8 @@ class Store:
         Parameters
         ----------
         query
-            Leave out events that the query cannot use (not all of them: what is given may be more).
+            Leave out events that the query cannot use (not all of them: what is given may be more). One that
+            follows something also uses events before `since`: the history of its first interests.
         since, until
             Events with since <= end < until, so that neighbouring stretches of time share none.
         region
@@ -408,6 +410,8 @@ class Store:
         """Find all detections of a query in the stored events, reading only what the query can use.
 
         The detections are those that `whimbrel.detect` finds in all stored events with since <= end < until.
+        A query that follows something follows nobody before `since`; what happened before is the history that
+        the first interests begin with, as if the query had been added then.
 
         Parameters
         ----------
@@ -423,6 +427,8 @@ class Store:
         shown_progress = None if progress is None else lambda done, _: progress(done, total)
         reader = pa.RecordBatchReader.from_batches(selection.shown, rows)
         reading = replace(Reading.of(**how), is_settled=True)
+        if since is not None and query.mobile:
+            query = following_from(query, instant(since))
         return run(
             query,
             reader,
@@ -433,9 +439,10 @@ class Store:
             ready=ready,
         )
 
-    def bounds_of(self, query: Query) -> tuple[Bounds, ...]:
+    def bounds_of(self, query: Query, since: Moment | None = None) -> tuple[Bounds, ...]:
         """List the types, times and places, in one of which every event lies that the query can use."""
-        return bounds_of(query, self.state.attributes)
+        first = BEGINNING_OF_TIME if since is None else instant(since)
+        return bounds_from(query, self.state.attributes, first)
 
     def explain(self, query: Query | None = None, **asked: Unpack[ScanSettings]) -> Share:
         """Tell how much of the store a scan or a detection reads; the settings are those of `scan`."""
@@ -461,15 +468,13 @@ class Store:
     ) -> read.ScanSelection:
         """Choose files, columns and bounds, also for those who read the files themselves."""
         check_settings(asked, ScanSettings, "a scan of a store")
-        bounds, region = (
-            asked_for(asked.get("since"), asked.get("until"), asked.get("types")),
-            asked.get("region"),
-        )
+        since, region = asked.get("since"), asked.get("region")
+        bounds = asked_for(None if query is not None else since, asked.get("until"), asked.get("types"))
         if region is not None:
             if (reason := invalid_reason(region)) is not None:
                 raise DataError(f"the region cannot be used: {reason}")
             bounds = bounds.both(Bounds(box=box_of(region)))
-        wanted = (ANYTHING,) if query is None else self.bounds_of(query)
+        wanted = (ANYTHING,) if query is None else self.bounds_of(query, since)
         if columns is None and query is not None:
             columns = _needed(query, self.state.attributes)
         alternatives = simplified(bounds.both(each) for each in wanted)
@@ -653,11 +658,11 @@ def _free_name(state: StoreState) -> str:
 
 def _needed(query: Query, attributes: Iterable[str]) -> set[str] | None:
     """Name the attributes of atomic events that a query reads, as the store calls them; None: all."""
-    needs = RequiredColumns(query.rewritten, query.functions)
+    needs = columns_read(query)
     if needs.all_atoms:
         return None
     named = Reading(is_settled=True).named(attributes, query.schemas, needs.atoms)
-    return needs.atoms | set(named.taken.values())
+    return {*needs.atoms} | set(named.taken.values())
 
 
 def _without(state: StoreState, gone: Collection[StoredFile]) -> StoreState:

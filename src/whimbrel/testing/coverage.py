@@ -133,7 +133,7 @@ def goals_of(operator: Operator, probe: Probe) -> Iterable[Goal]:
     yield Goal(f"{operator.name} gave a result", None, probe.some(operator.name))
     for condition in operator.conditions:
         without = probe.add(operator.with_conditions(partial(_without, condition)))
-        text = f"{_definition_of(operator.name)}: the condition {_text(condition)} refused something"
+        text = f"{_definition_of(operator.name)}: the condition {condition_text(condition)} refused something"
         yield Goal(text, span_of(condition), probe.more(without, operator.name))
 
 
@@ -154,13 +154,13 @@ def _(operator: TimePoints, probe: Probe) -> Iterable[Goal]:  # noqa: ARG001, it
 
 @goals_of.register
 def _(operator: Filter, probe: Probe) -> Iterable[Goal]:
-    tested, at = _text(operator.condition), span_of(operator.condition)
+    tested, at = condition_text(operator.condition), span_of(operator.condition)
     yield Goal(f"an event passed the condition {tested}", at, probe.some(operator.name))
     for condition in conjuncts(operator.condition):
         # Each of several conditions has to refuse one by itself.
         others = [other for other in conjuncts(operator.condition) if other is not condition]
         without = operator.input if not others else probe.add(Filter("", operator.input, _all(others)))
-        text = f"an event was refused by the condition {_text(condition)}"
+        text = f"an event was refused by the condition {condition_text(condition)}"
         yield Goal(text, span_of(condition) or at, probe.more(without, operator.name))
 
 
@@ -203,7 +203,7 @@ def _(operator: JoinPattern, probe: Probe) -> Iterable[Goal]:
         yield Goal(f"{owner}: `not {name}` let something pass", at, probe.some(held))
         yield Goal(f"{owner}: `not {name}` prevented something", at, probe.more(without, held))
     for number, condition in enumerate(operator.conditions):
-        text, at = _text(condition), span_of(condition)
+        text, at = condition_text(condition), span_of(condition)
         without = probe.add(replace(plain, conditions=_but(plain.conditions, number)))
         yield Goal(f"{owner}: the condition {text} held", at, probe.some(held))
         yield Goal(f"{owner}: the condition {text} refused something", at, probe.more(without, held))
@@ -268,7 +268,7 @@ def _goals_of_step(
         free = replace(step, test=replace(step.test, condition=None))
         steps = (*plain.steps[:number], free, *plain.steps[number + 1 :])
         without = probe.add(replace(plain, steps=steps))
-        text = f"{owner}: the condition {_text(step.test.condition)} refused something"
+        text = f"{owner}: the condition {condition_text(step.test.condition)} refused something"
         yield Goal(text, span_of(step.test.condition) or at, probe.more(without, held))
 
 
@@ -279,7 +279,7 @@ def _(operator: Aggregate, probe: Probe) -> Iterable[Goal]:
     if operator.having is None:
         yield Goal(f"{owner}: a window gave a result", at, probe.some(operator.name))
         return
-    text, at = _text(operator.having), span_of(operator.having) or at
+    text, at = condition_text(operator.having), span_of(operator.having) or at
     without = probe.add(replace(operator, having=None))
     yield Goal(
         f"{owner}: a window gave a result", probe.positions.definitions.get(owner), probe.some(without)
@@ -389,7 +389,7 @@ def _definition_of(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _text(condition: Expr) -> str:
+def condition_text(condition: Expr) -> str:
     """Write a condition; regions make long ones, which are cut."""
     text = format_expr(condition)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
@@ -430,11 +430,15 @@ class Coverage:
 
     def add(self, scenario: Scenario, query: Query, inputs: ScenarioInput, file: Path | None = None) -> None:
         """Run one test once more, and count. `file` is that of the query, if it has one."""
+        from whimbrel.testing.mobile_coverage import counts_of_deliveries, goals_of_mobile
         from whimbrel.testing.running import detect_whole
 
         probe = Probe(query, QueryPositions() if file is None else QueryPositions.of(file))
         goals = [goal for operator in query.graph.operators for goal in goals_of(operator, probe)]
+        goals += goals_of_mobile(query, probe)
         counts = Counter(detect_whole(scenario, probe.to_query(), inputs).column("type").to_pylist())
+        if query.mobile:
+            counts += counts_of_deliveries(detect_whole(scenario, query, inputs))
         # A query compiled with other settings may have other operators; it then has a list of its own.
         shape = tuple(type(operator).__name__ for operator in query.graph.operators), len(goals)
         name = "the query" if file is None else str(file)

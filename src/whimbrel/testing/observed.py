@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from whimbrel.engine.report import ATTRIBUTES_KEY, FIXED
 from whimbrel.errors import DataError
+from whimbrel.model.deliveries import DELIVERY, DELIVERY_COLUMNS, has_deliveries
 from whimbrel.model.schema import Type
 from whimbrel.model.time import duration, format_duration, instant
 from whimbrel.testing.scenario import AttributeTest, Description, Point, WrittenValue
@@ -73,15 +74,21 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def observed_detections(table: pa.Table) -> list[ObservedDetection]:
-    """Read the rows of a table of detections; each has the attributes of its type."""
+    """Read the rows of a table of detections; each has the attributes of its type.
+
+    Deliveries also have those that say who was told, when and what, and the id of the delivery.
+    """
     owned = json.loads((table.schema.metadata or {}).get(ATTRIBUTES_KEY, b"{}"))
-    return [_observed(row, owned) for row in table.to_pylist()]
+    tells = has_deliveries(table.schema)
+    return [_observed(row, owned, tells and row["delivery"] is not None) for row in table.to_pylist()]
 
 
-def _observed(row: dict[str, Any], owned: Mapping[str, list[str]]) -> ObservedDetection:
-    names = owned.get(row["type"], [name for name in row if name not in (*FIXED, "events")])
+def _observed(row: dict[str, Any], owned: Mapping[str, list[str]], is_told: bool) -> ObservedDetection:
+    others = (*FIXED, "events", *(DELIVERY_COLUMNS if is_told else ()))
+    names = owned.get(row["type"], [name for name in row if name not in others])
+    names = [*names, *(name for name in DELIVERY if is_told and name != "delivery")]
     return ObservedDetection(
-        row["id"],
+        row["delivery"] if is_told else row["id"],
         row["type"],
         instant(row["start"]),
         instant(row["end"]),

@@ -17,6 +17,7 @@
 `expect 3 Late`, `expect nothing`              so many of them
 `expect 1 late event`                          or duplicate, or rejected: events that were set aside
 `not Late vehicle=B`                           no such detection
+`expect Late focal=A live=true change=added`   a delivery of a query that follows something
 `allow Late`, `allow others`                   detections that may be there or not
 =============================================  ========================================================
 

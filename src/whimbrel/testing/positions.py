@@ -10,6 +10,7 @@ from whimbrel.errors import Span, WhimbrelError
 from whimbrel.lang.reading import read_text
 from whimbrel.lang.wbl import tree as t
 from whimbrel.lang.wbl.lower import subscription_name
+from whimbrel.lang.wbl.mobile import mobile_name
 from whimbrel.lang.wbl.parse import parse
 
 
@@ -21,6 +22,7 @@ class QueryPositions:
     cases: dict[tuple[str, int], Span | None] = field(default_factory=dict)
     parts: dict[tuple[str, str], Span | None] = field(default_factory=dict)
     types: dict[str, Span | None] = field(default_factory=dict)
+    mobile: dict[str, Span | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, file: Path) -> QueryPositions:
@@ -37,6 +39,8 @@ class QueryPositions:
                 positions._read(statement.name, statement)
             elif isinstance(statement, t.SubscriptionNode):
                 positions._read(subscription_name(statement), statement)
+            elif isinstance(statement, t.MobileNode):
+                positions.mobile[mobile_name(statement)] = statement.at
         return positions
 
     def _read(self, name: str, statement: t.Definition | t.SubscriptionNode) -> None:

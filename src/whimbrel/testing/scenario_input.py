@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from whimbrel.engine.input_notes import types_named
 from whimbrel.errors import DataError
-from whimbrel.graph.operators import Source
+from whimbrel.graph.mobile.reading import columns_read, types_read
 from whimbrel.graph.query import Query
-from whimbrel.graph.required_columns import RequiredColumns
 from whimbrel.io.files import read_events
 from whimbrel.model.batch import Normalised, Normaliser
 from whimbrel.model.columns import decoded
@@ -134,9 +133,8 @@ def _read(
 ) -> tuple[pa.Table, Coordinates | None]:
     """Read the events of a file; those without an id are named after the file and their row."""
     batches: list[pa.RecordBatch] = []
-    types = [operator.event_type for operator in query.graph.operators if isinstance(operator, Source)]
-    reading = Reading(types=types_named(types))
-    read = RequiredColumns(query.graph, query.functions).atoms
+    reading = Reading(types=types_named(types_read(query)))
+    read = columns_read(query).atoms
     for piece in read_events(step.path, schemas=query.schemas).pieces():
         try:
             normalised = Normaliser(query.schemas, coordinates, reading, read=read).normalise(piece.batch)

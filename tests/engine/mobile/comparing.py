@@ -11,11 +11,11 @@ from tests.reference import Event
 from tests.reference import mobile as reference
 from tests.reference.tables import event_table
 
-from whimbrel.engine.mobile.deliveries import COLUMNS
 from whimbrel.engine.session import Session
 from whimbrel.graph import mobile
 from whimbrel.graph.mobile import FocalObjects, MobilePolicy, MobileQuery
 from whimbrel.graph.query import Query
+from whimbrel.model.deliveries import DELIVERY_COLUMNS as COLUMNS
 
 Told = tuple[Any, ...]
 """Focal object, number of the interest, change, live or not, and all about the detection."""

@@ -26,6 +26,7 @@ from whimbrel.engine.mobile.prediction import (
     PreparedSteps,
     ProcessingTimes,
     SampleMemory,
+    SharedRuns,
     choose_candidates,
     expected_switches,
     names,
@@ -375,6 +376,34 @@ def test_the_next_steps_stay_prepared_until_their_places_move(calls, eagerness, 
     assert set(zip(left.obj.tolist(), left.number.tolist(), strict=True)) == {
         (who, step) for who, (ahead, _) in objects.items() for step in ahead.places
     }
+
+
+runs_taken = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 2)), max_size=5),
+        st.randoms(use_true_random=False),
+    ),
+    max_size=6,
+)
+
+
+@given(runs_taken)
+def test_identical_runs_are_one_until_nobody_uses_them(steps):
+    shared, users = SharedRuns(), []  # (what it is, its number) for each user
+    for asked, random in steps:
+        x, y, begin = np.array(asked, np.int64).reshape(-1, 3).T
+        before = {what for what, _ in users}
+        numbers, begins = shared.take(x.astype(float), y.astype(float), begin)
+        assert {what for what, new in zip(asked, begins, strict=True) if new} == {*asked} - before
+        assert begins.sum() == len({*asked} - before)
+        users += zip(asked, numbers.tolist(), strict=True)
+        assert len({*users}) == len({what for what, _ in users}) == len({number for _, number in users})
+        gone = [user for user in users if random.random() < 0.5]
+        for user in gone:
+            users.remove(user)
+        freed = shared.release(np.array([number for _, number in gone], np.int64))
+        left = {number for _, number in users}
+        assert freed.tolist() == sorted({number for _, number in gone} - left)
 
 
 # What is worth it

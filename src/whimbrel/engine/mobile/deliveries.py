@@ -15,28 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.engine.identity import HASH, fold, hashes, hexadecimal
-from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.mobile.interests import AROUND_OBJECT, Interests
 from whimbrel.engine.report import ATTRIBUTES_KEY, DELIVERIES_KEY, UTC, order_of_detections, owned_attributes
 from whimbrel.engine.row_store import different, offsets_of
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, UInt64Array
+from whimbrel.model.deliveries import CHANGES
 
 REMOVED, KEPT, ADDED = 0, 1, 2
-CHANGES = ("removed", "kept", "added")
-"""What a delivery changes in what its consumer sees of the object, in the order in which it is told."""
-
-COLUMNS = (
-    "query",
-    "focal",
-    "interest",
-    "interest_start",
-    "told",
-    "live",
-    "change",
-    "delivery",
-    "interest_area",
-)
-"""The columns that a delivery has besides those of the detection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +112,9 @@ def concat_detections(tables: Sequence[pa.Table]) -> pa.Table:
     return joined.replace_schema_metadata({ATTRIBUTES_KEY: json.dumps(owned).encode()})
 
 
-def delivery_table(told: Sequence[Told], of: Interests, query: str, keys: Sequence[object]) -> pa.Table:
+def delivery_table(
+    told: Sequence[Told], of: Interests, query: str, keys: Sequence[object], *, says_predicted: bool = False
+) -> pa.Table:
     """Write deliveries as a table, in the order in which they are told; `keys` are those of the objects.
 
     At one time, what is gone of an interest comes before what stays, and that before what is new; then what
@@ -160,6 +148,8 @@ def delivery_table(told: Sequence[Told], of: Interests, query: str, keys: Sequen
         "delivery": _ids(joined, query, focal, interests, place),
         "interest_area": pa.DictionaryArray.from_arrays(at, interests.areas.texts()),
     }
+    if says_predicted:
+        columns["predicted"] = pa.array(interests.candidate[place] != AROUND_OBJECT)
     for name, column in columns.items():
         table = table.append_column(name, column)
     return table.replace_schema_metadata({**(table.schema.metadata or {}), DELIVERIES_KEY: b"1"})

@@ -11,14 +11,17 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.arrays import NO_ROWS
+from whimbrel.engine.mobile.area_counts import AreaCounts
 from whimbrel.engine.mobile.areas import AreaSet, ObjectPlaces, areas_at, areas_of_shapes, snapped
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
 from whimbrel.engine.mobile.deliveries import Told, delivery_table
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.history import EventHistory
-from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.mobile.interests import AROUND_OBJECT, Interests
 from whimbrel.engine.mobile.measured import MeasuredInterests
 from whimbrel.engine.mobile.monitor import Monitor
+from whimbrel.engine.mobile.predicted import ChosenAreas, PredictedAreas, route_attribute
+from whimbrel.engine.mobile.prepared_runs import PreparedRuns
 from whimbrel.engine.mobile.quality_condition import QualityCondition
 from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.telling import telling
@@ -28,12 +31,14 @@ from whimbrel.engine.mobile.waypoints import LastRoutes, SamplesSoFar
 from whimbrel.engine.saved_state import Savable
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
+from whimbrel.engine.values import Int64Array
 from whimbrel.errors import StateError
 from whimbrel.graph.mobile import (
     CorridorInterest,
     FunctionInterest,
     ListedObject,
     MobileQuery,
+    Refresh,
     RefreshWhenQualityFalls,
 )
 from whimbrel.model.schema import Coordinates, Value
@@ -46,7 +51,9 @@ class FollowedObjects:
     Everything happens by event time: a step takes it from one watermark to another, however far apart.
     """
 
-    def __init__(self, query: MobileQuery, events: SourceEvents, name: str, monitor: Monitor) -> None:
+    def __init__(
+        self, query: MobileQuery, events: SourceEvents, name: str, window: int, monitor: Monitor
+    ) -> None:
         self.query = query
         self.monitor = monitor
         self.events = events
@@ -63,18 +70,32 @@ class FollowedObjects:
         self._last = BEGINNING_OF_TIME
         """When the last event that came ends: the watermark may not have reached it."""
         interest, refresh = query.interest, query.policy.refresh
-        self._routes = (
-            LastRoutes(interest.attribute, events) if isinstance(interest, CorridorInterest) else None
-        )
+        attribute = route_attribute(query)
+        self._routes = None if attribute is None else LastRoutes(attribute, events)
         self._samples = SamplesSoFar(events) if isinstance(interest, FunctionInterest) else None
-        self._quality = (
-            QualityCondition(query, events, name) if isinstance(refresh, RefreshWhenQualityFalls) else None
-        )
+        self._counts: AreaCounts | None = None
+        self._counted = 0
+        """How long events are remembered to be counted."""
+        self._quality: QualityCondition | None = None
+        self._predicted: PredictedAreas | None = None
+        self._prepared = PreparedRuns()
+        if isinstance(refresh, RefreshWhenQualityFalls) or query.policy.prediction is not None:
+            self._counts = AreaCounts(query, events, name)
+            self._count_for(refresh, self._counts, window)
+
+    def _count_for(self, refresh: Refresh, counts: AreaCounts, window: int) -> None:
+        """Begin what looks at how many events lie where."""
+        if isinstance(refresh, RefreshWhenQualityFalls):
+            self._quality = QualityCondition(self.query, counts)
+            self._counted = refresh.over
+        if self.query.policy.prediction is not None:
+            self._predicted = PredictedAreas(self.query, counts, window)
+            self._counted = max(self._counted, window)
 
     @property
     def used(self) -> list[Selector]:
         """The selections of events that it reads, besides location updates."""
-        readers = [each for each in (self._quality, self.measured) if each is not None]
+        readers = [each for each in (self._counts, self.measured) if each is not None]
         return [selector for each in readers for selector in each.used]
 
     @property
@@ -85,7 +106,7 @@ class FollowedObjects:
 
     def begin(self, coordinates: Coordinates) -> None:
         """Take note of how locations are given, before the first step."""
-        for each in (self._quality, self.measured):
+        for each in (self._counts, self.measured):
             if each is not None:
                 each.begin(coordinates, self.keys if self.query.excluding_itself else None)
 
@@ -118,12 +139,14 @@ class FollowedObjects:
         chunks = self.events.stream.store.chunks
         self._last = max(self._last, chunks[-1].last if chunks else BEGINNING_OF_TIME)
         updates = self.updates.ready(watermark)
+        if self._counts is not None:
+            self._counts.take_in()
         self.timelines.reserve(len(self.keys))
         came_from = None if self.measured is None else self.timelines.came_from(updates)
         switches, ended = self._switches(updates, watermark, coordinates)
         self.monitor.count_for("updates", updates.obj)
         self.monitor.count_for("switches", switches.obj)
-        interests = self._of_step(switches, ended, coordinates)
+        interests = self._of_step(updates, switches, ended, coordinates)
         since = np.where(interests.start > self.before, interests.start - interests.lifetime, self.before + 1)
         had: list[Told] = []
         if once is not None:
@@ -134,7 +157,7 @@ class FollowedObjects:
             if len(switches):
                 self.monitor.count("processor_switch", thread_time_ns() - began)
         if each is not None:
-            member, found = each.step(interests, since, self.before, watermark)
+            member, found = self._step_runs(each, interests, since, watermark)
             self.monitor.note_fed(each.fed, interests)
             interests = replace(interests, member=member)
             had += found
@@ -146,9 +169,33 @@ class FollowedObjects:
         self.monitor.note_told(told, of)
         self.current = interests.take(interests.end > watermark)
         if each is not None:
-            each.keep(self.current.member)
+            each.keep(np.concatenate([self.current.member, self._prepared_members(watermark)]))
         self.before = watermark
+        if self._counts is not None:
+            self._counts.forget_before(watermark + 1 - self._counted)
         return self._table(told, of)
+
+    def _step_runs(
+        self, each: Cohorts | SharedRuns, of: Interests, since: Int64Array, watermark: int
+    ) -> tuple[Int64Array, list[Told]]:
+        """Let time pass for what runs for single interests, and for those that are prepared."""
+        if self._predicted is None or not isinstance(each, Cohorts) or not each.bounded:
+            return each.step(of, since, self.before, watermark)
+        candidates = self._predicted.candidates
+        obj = candidates.obj if candidates is not None else NO_ROWS
+        lifetimes = self.keys.lifetimes(obj, self.query.lifetime)
+        member, told, self._predicted.candidates = self._prepared.step(
+            each, of, since, candidates, self.before, watermark, lifetimes
+        )
+        return member, told
+
+    def _prepared_members(self, watermark: int) -> Int64Array:
+        """Give the members that are prepared, and let go of what was found for others."""
+        if self._predicted is None or self._predicted.candidates is None:
+            return NO_ROWS
+        longest = self.keys.longest_lifetime(self.query.lifetime)
+        self._prepared.forget(self._predicted.candidates, watermark + 1 - longest)
+        return self._predicted.candidates.member
 
     def _switches(self, updates: Updates, watermark: int, coordinates: Coordinates) -> tuple[Switches, Ended]:
         for waypoints in (self._routes, self._samples):
@@ -160,20 +207,34 @@ class FollowedObjects:
         found, came_from = self._quality.find_switches(self.timelines, updates, areas)
         return self.timelines.settle(updates, found, came_from, watermark)
 
-    def _of_step(self, switches: Switches, ended: Ended, coordinates: Coordinates) -> Interests:
+    def _of_step(
+        self, updates: Updates, switches: Switches, ended: Ended, coordinates: Coordinates
+    ) -> Interests:
         """Give the interests that a step is about: those that have not ended before, and those that begin."""
+        chosen = self._areas_used(updates, switches, coordinates)
         begun = Interests(
             obj=switches.obj,
             number=switches.number,
             start=switches.time,
             end=switches.end,
             lifetime=self.keys.lifetimes(switches.obj, self.query.lifetime),
-            member=np.full(len(switches), NOBODY, np.int64),
-            areas=self.areas_of(switches, coordinates),
+            member=chosen.member,
+            candidate=chosen.candidate,
+            areas=chosen.areas,
         )
         if self.current is None:
             return begun
         return Interests.concat([_with_ends(self.current, ended), begun])
+
+    def _areas_used(self, updates: Updates, switches: Switches, coordinates: Coordinates) -> ChosenAreas:
+        """Choose the areas of interests that begin: around the object, or as they were predicted."""
+        areas = self.areas_of(switches, coordinates)
+        if self._predicted is None:
+            nothing = np.full(len(switches), AROUND_OBJECT, np.int64)
+            return ChosenAreas(areas, nothing, np.full(len(switches), NOBODY, np.int64))
+        areas_at = partial(self.areas_of, coordinates=coordinates)
+        routes = None if self._routes is None else self._routes.at(updates.row)
+        return self._predicted.choose(updates, switches, areas, areas_at, coordinates, routes)
 
     def areas_of(self, switches: Switches, coordinates: Coordinates) -> AreaSet:
         """Work out where the interests are that begin at some switches."""
@@ -185,7 +246,8 @@ class FollowedObjects:
         if self.query.policy.grid_m is not None:
             x, y = snapped(x, y, self.query.policy.grid_m, coordinates)
         places = ObjectPlaces(x, y, switches.from_x, switches.from_y, self.keys.radii(switches.obj))
-        routes = None if self._routes is None else self._routes.at(switches.row)
+        along = self._routes if isinstance(self.query.interest, CorridorInterest) else None
+        routes = None if along is None else along.at(switches.row)
         return areas_at(self.query.interest, places, coordinates, routes=routes)
 
     def _measure(
@@ -215,7 +277,8 @@ class FollowedObjects:
         told = [each for each in told if len(each)]
         if not told:
             return None
-        return delivery_table(told, of, self.query.name, self.keys.values())
+        says_predicted = self._predicted is not None
+        return delivery_table(told, of, self.query.name, self.keys.values(), says_predicted=says_predicted)
 
     # -- snapshots -----------------------------------------------------------------------------------------
 
@@ -250,6 +313,9 @@ class FollowedObjects:
             "routes": self._routes,
             "samples": self._samples,
             "quality": self._quality,
+            "counts": self._counts,
+            "predicted": self._predicted,
+            "prepared": self._prepared,
             "measured": self.measured,
         }
         return {part: state for part, state in parts.items() if state is not None}

@@ -1,7 +1,7 @@
 """Detections that are found once for all interests, by place and by when they are known.
 
 Of a plain query the detections of an interest are those of one run over all events whose events all lie in
-it: so that run is done once, however many objects are followed, and a switch is a look at what it found lately.
+it: so that run is done once, however many objects are followed. A switch is a look at what it found lately.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ from whimbrel.engine.mobile.areas import AreaSet
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import BoolArray, Int64Array
 
+AROUND_OBJECT = -1
+
 
 @dataclass(frozen=True, slots=True)
 class Interests:
@@ -24,6 +26,8 @@ class Interests:
     lifetime: Int64Array
     member: Int64Array
     """Which member of the cohorts it is, if anything is found for it alone."""
+    candidate: Int64Array
+    """Which of the areas that were predicted for it is used, by rank; `AROUND_OBJECT`: none of them."""
     areas: AreaSet
 
     def __len__(self) -> int:

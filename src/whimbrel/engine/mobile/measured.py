@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from whimbrel.engine.mobile.area_counts import types_read
 from whimbrel.engine.mobile.areas import AreaSet
 from whimbrel.engine.mobile.history import EventHistory, Pairs
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.mobile.monitor import Monitor
 from whimbrel.engine.mobile.quality import shares
-from whimbrel.engine.mobile.quality_condition import types_read
 from whimbrel.engine.mobile.updates import FocalKeys, Updates
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents

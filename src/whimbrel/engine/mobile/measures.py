@@ -90,6 +90,7 @@ MEASURES = (
     _counter("interest_events_live", "Events in interests while they are current."),
     _counter("streamed_historical", "Events of before a switch, streamed to runs of single interests."),
     _counter("streamed_live", "Live events streamed to runs of single interests."),
+    _of_query("streamed_ahead", "Events streamed to runs that are prepared for predicted areas."),
     _of_query("streamed_again", "Events streamed once more, as runs of few interests were put together."),
     _of_query("streamed_derived", "Events of definitions found once for all, streamed to such runs."),
     _counter("duplicates_avoided", "Events of the interest before, too, that a switch did not stream again."),

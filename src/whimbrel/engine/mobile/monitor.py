@@ -7,17 +7,18 @@ measured apart (`whimbrel.engine.mobile.measured`), and only where it is asked f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from whimbrel.engine.arrays import longer
-from whimbrel.engine.mobile.deliveries import CHANGES, Told
+from whimbrel.engine.mobile.deliveries import Told
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.saved_state import SavedState
 from whimbrel.engine.values import FloatArray, Int64Array
+from whimbrel.model.deliveries import CHANGES
 
 OF_OBJECTS = (
     "switches",
@@ -38,6 +39,7 @@ OF_OBJECTS = (
 """What is counted for each object; the names are those of the columns that `Session.monitor` gives."""
 OF_QUERIES = (
     "streamed_again",
+    "streamed_ahead",
     "streamed_derived",
     "steps_once",
     "steps_each",
@@ -67,6 +69,8 @@ class Fed:
     """Whether these are of the interests of the step; else of runs that several share."""
     again: int = 0
     """Events that were streamed before, to runs that others take the place of."""
+    ahead: int = 0
+    """Events that were streamed to runs that are prepared for predicted areas."""
     derived: int = 0
     """Events of definitions that are found once for all."""
     steps: int = 0
@@ -77,6 +81,12 @@ class Fed:
     """Nanoseconds of processor time that beginning them took, history included."""
     joined: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     """Places of interests that share a run which was there already: no history was streamed for them."""
+
+    def of_first(self, interests: int) -> Fed:
+        """Take what follows some interests for runs that are prepared ahead."""
+        ahead = int(self.historical[interests:].sum() + self.live[interests:].sum())
+        historical, live = self.historical[:interests], self.live[:interests]
+        return replace(self, historical=historical, live=live, ahead=self.ahead + ahead)
 
     @classmethod
     def nothing(cls, interests: int = 0) -> Fed:
@@ -140,7 +150,7 @@ class Monitor(SavedState):
                 self.count_for(name, of.obj, amounts)
             else:
                 self.totals[name] += int(amounts.sum())
-        for name in ("again", "derived"):
+        for name in ("again", "ahead", "derived"):
             self.totals[f"streamed_{name}"] += getattr(fed, name)
         self.totals["steps_each"] += fed.steps
         self.totals["cohorts_begun"] += fed.begun

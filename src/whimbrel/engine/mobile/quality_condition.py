@@ -7,51 +7,34 @@ interest, in that which would begin now, and in both. Nothing has to be moved fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from whimbrel.engine.arrays import longer
 from whimbrel.engine.kernels import focal_objects as k
+from whimbrel.engine.mobile.area_counts import AreaCounts
 from whimbrel.engine.mobile.areas import AreaSet
-from whimbrel.engine.mobile.history import EventHistory
-from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.mobile.quality import quality_falls
 from whimbrel.engine.mobile.timelines import Switches, Timelines
-from whimbrel.engine.mobile.updates import FocalKeys, Updates
+from whimbrel.engine.mobile.updates import Updates
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.source_events import Selector, SourceEvents
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.graph.mobile import MobileQuery, RefreshWhenQualityFalls
-from whimbrel.graph.operators import ANY, Graph, Source, TimePoints
-from whimbrel.model.schema import Coordinates
-from whimbrel.model.time import END_OF_TIME
 
 _NONE = -1
-_ROW_BITS = 40
-"""An interest and a row are told apart from others by one number; rows take so many bits of it."""
 
 
 class QualityCondition:
     """Finds the updates at which precision or recall of the current interest is down to the threshold."""
 
-    def __init__(self, query: MobileQuery, events: SourceEvents, user: str) -> None:
+    def __init__(self, query: MobileQuery, counts: AreaCounts) -> None:
         refresh = query.policy.refresh
         assert isinstance(refresh, RefreshWhenQualityFalls)
         self.over, self.threshold = refresh.over, query.policy.quality
-        self._events = events
-        self.used: list[Selector] = [(name, None) for name in types_read(query.detect.graph)]
-        self._selections = [events.select(selector, user) for selector in self.used]
-        self._histories: list[EventHistory] = []
+        self._counts = counts
         self._areas: AreaSet | None = None
         self._place = np.zeros(0, np.int64)
         """Where the current interest of each object stands among the areas; -1: it has none."""
-
-    def begin(self, coordinates: Coordinates, excluding: FocalKeys | None) -> None:
-        """Begin to remember events, now that it is known how locations are given."""
-        self._histories = [
-            EventHistory(each, self._events, 0, coordinates, excluding) for each in self._selections
-        ]
 
     def find_switches(
         self, timelines: Timelines, updates: Updates, areas_of: Callable[[Switches], AreaSet]
@@ -61,18 +44,13 @@ class QualityCondition:
         Whether one does depends on the one before it of the same object: so all objects take one update each,
         then the next one each, and so on.
         """
-        for history in self._histories:
-            history.take_in()
         if len(timelines.numbers) > len(self._place):
             self._place = longer(self._place, len(timelines.numbers), _NONE)
         found, came_from = [np.zeros((0, 3), np.int64)], [np.zeros((0, 2))]
-        for some in _rounds(updates.obj):
+        for some in rounds(updates.obj):
             switches, froms = self._round(timelines, updates, some, areas_of)
             found.append(switches)
             came_from.append(froms)
-        if len(updates):
-            for history in self._histories:
-                history.forget_before(int(updates.time[-1]) - self.over)
         order = np.argsort(np.concatenate(found)[:, 0], kind="stable")
         return np.concatenate(found)[order], np.concatenate(came_from)[order]
 
@@ -103,17 +81,9 @@ class QualityCondition:
     def _has_fallen(self, obj: Int64Array, time: Int64Array, now: AreaSet) -> BoolArray:
         """Compare current interests with those that would begin now (equations 2.4 and 2.5)."""
         assert self._areas is not None
-        true = _asked(obj, time, now)
-        used = replace(true, areas=self._areas.take(self._place[obj]))
-        since, until = time - self.over, time + 1
-        in_true, in_used, in_both = (np.zeros(len(obj), np.int64) for _ in range(3))
-        for history in self._histories:
-            one, other = (history.find(each, since, until) for each in (true, used))
-            in_true += np.bincount(one[0], minlength=len(obj))
-            in_used += np.bincount(other[0], minlength=len(obj))
-            both = np.intersect1d(_pairs(*one), _pairs(*other), assume_unique=True)
-            in_both += np.bincount(both >> _ROW_BITS, minlength=len(obj))
-        return quality_falls(in_both, in_used, in_true, self.threshold)
+        used = self._areas.take(self._place[obj])
+        found = self._counts.overlaps(obj, used, now, time - self.over, time + 1)
+        return quality_falls(found.common, found.used, found.wanted, self.threshold)
 
     def _take_over(self, obj: Int64Array, areas: AreaSet) -> None:
         """Remember the interests that have begun, in place of earlier ones."""
@@ -125,31 +95,19 @@ class QualityCondition:
         self._place[obj] = len(having) + np.arange(len(obj))
 
     def save(self, blocks: Blocks, name: str) -> None:
-        """Write the current interests, and what is counted."""
-        blocks.put_json(name, {"areas": self._areas is not None, "histories": len(self._histories)})
+        """Write the current interests."""
+        blocks.put_json(name, self._areas is not None)
         blocks.put_array(f"{name}/place", self._place)
         if self._areas is not None:
             self._areas.save(blocks, f"{name}/areas")
-        for number, history in enumerate(self._histories):
-            history.save(blocks, f"{name}/history/{number}")
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
-        about = blocks.json(name)
         self._place = blocks.array(f"{name}/place")
-        self._areas = AreaSet.load(blocks, f"{name}/areas") if about["areas"] else None
-        for number, history in enumerate(self._histories[: about["histories"]]):
-            history.load(blocks, f"{name}/history/{number}")
+        self._areas = AreaSet.load(blocks, f"{name}/areas") if blocks.json(name) else None
 
 
-def types_read(graph: Graph) -> list[str]:
-    """Name the types of events that a graph reads, each once; time points are no events."""
-    sources = [each for each in graph.operators if isinstance(each, Source)]
-    types = dict.fromkeys(each.event_type for each in sources if not isinstance(each, TimePoints))
-    return [ANY] if ANY in types else list(types)
-
-
-def _rounds(obj: Int64Array) -> list[Int64Array]:
+def rounds(obj: Int64Array) -> list[Int64Array]:
     """Part updates so that no object has two in one part: the first of each, the second of each, ..."""
     if not len(obj):
         return []
@@ -177,12 +135,3 @@ def _move(timelines: Timelines, updates: Updates, some: Int64Array) -> None:
     )
     places[obj, k.P_LAST_X], places[obj, k.P_LAST_Y] = x, y
     times[obj, k.T_LAST] = updates.time[some]
-
-
-def _asked(obj: Int64Array, time: Int64Array, areas: AreaSet) -> Interests:
-    nothing = np.zeros(len(obj), np.int64)
-    return Interests(obj, nothing, time, np.full(len(obj), END_OF_TIME), nothing, nothing, areas)
-
-
-def _pairs(which: Int64Array, rows: Int64Array) -> Int64Array:
-    return (which << _ROW_BITS) | rows

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from whimbrel.engine.identity import row_hashes
 from whimbrel.engine.mobile.atom_places import AtomPlaces, places_of_events
-from whimbrel.engine.mobile.deliveries import COLUMNS
 from whimbrel.engine.mobile.updates import FocalKeys
 from whimbrel.engine.report import ATTRIBUTES_KEY, owned_attributes
 from whimbrel.engine.row_store import Lineage, different
@@ -18,6 +17,7 @@ from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.engine.total_order import are_time_points
 from whimbrel.engine.values import Int64Array, UInt64Array
 from whimbrel.graph.expressions import Attribute
+from whimbrel.model.deliveries import DELIVERY_COLUMNS
 
 
 def detection_keys(context: ExecutionContext, stream: OperatorStream, rows: Int64Array) -> UInt64Array:
@@ -44,7 +44,7 @@ def places_of_atoms(events: SourceEvents, lineage: Lineage, keys: FocalKeys | No
 
 def apart_from_deliveries(table: pa.Table) -> pa.Table:
     """Keep the attributes of detections apart from the columns of deliveries."""
-    if not any(name in COLUMNS for name in table.column_names):
+    if not any(name in DELIVERY_COLUMNS for name in table.column_names):
         return table
     owned = {kind: list(map(_free, names)) for kind, names in owned_attributes(table).items()}
     renamed = table.rename_columns(list(map(_free, table.column_names)))
@@ -52,4 +52,4 @@ def apart_from_deliveries(table: pa.Table) -> pa.Table:
 
 
 def _free(name: str) -> str:
-    return f"{name}_" if name in COLUMNS else name
+    return f"{name}_" if name in DELIVERY_COLUMNS else name

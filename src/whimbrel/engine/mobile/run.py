@@ -22,6 +22,7 @@ from whimbrel.engine.mobile.member_operators import known_of
 from whimbrel.engine.mobile.member_pipeline import MemberPipeline
 from whimbrel.engine.mobile.monitor import Monitor, rows_taken
 from whimbrel.engine.mobile.once import OncePipeline
+from whimbrel.engine.mobile.predicted import route_attribute
 from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.updates import LocationUpdates
 from whimbrel.engine.pipeline import Pipeline, fingerprint
@@ -32,7 +33,7 @@ from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.engine.total_order import Released, int64
 from whimbrel.errors import QueryError, StateError
 from whimbrel.graph.expressions import Attribute
-from whimbrel.graph.mobile import CorridorInterest, FunctionInterest, MobileQuery, RefreshWhenQualityFalls
+from whimbrel.graph.mobile import FunctionInterest, MobileQuery, RefreshWhenQualityFalls
 from whimbrel.graph.mobile.additional_time import additional_time
 from whimbrel.graph.mobile.parts import parts
 from whimbrel.graph.query import Query
@@ -187,8 +188,9 @@ class Following:
         self.name = name
         self.parts = parts(query, query.detect.rewritten)
         self.back = additional_time(query.detect.graph)
+        window = query.lifetime + max(self.back.values(), default=0)
         self.monitor = Monitor()
-        self.objects = FollowedObjects(query, events, name, self.monitor)
+        self.objects = FollowedObjects(query, events, name, window, self.monitor)
         self.once = OncePipeline(query.detect, self.parts, events, name) if self.parts.once.outputs else None
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
         self._model = self._member_pipeline() if self.parts.each.outputs else None
@@ -211,9 +213,10 @@ class Following:
     @property
     def required(self) -> ColumnSet:
         """What it reads of atomic events."""
-        focal, interest = self.query.focal, self.query.interest
-        names = {focal.key} | ({interest.attribute} if isinstance(interest, CorridorInterest) else set())
-        read = [ColumnSet(frozenset(names), isinstance(interest, FunctionInterest)), read_by(focal.condition)]
+        focal, route = self.query.focal, route_attribute(self.query)
+        names = frozenset({focal.key} if route is None else {focal.key, route})
+        everything = isinstance(self.query.interest, FunctionInterest)
+        read = [ColumnSet(names, everything), read_by(focal.condition)]
         read += [each.required.read for each in (self.once, self._model) if each is not None]
         return all_read(read)
 
@@ -222,10 +225,17 @@ class Following:
         """How long after its end an event can still matter."""
         reaches = [each.reach for each in (self.once, self._model) if each is not None]
         if self._model is not None:
-            reaches.append(self.longest_lifetime + max(self.back.values(), default=0))
+            reaches.append(self._window)
+        if self.query.policy.prediction is not None:
+            reaches.append(self._window)
         if isinstance(self.query.policy.refresh, RefreshWhenQualityFalls):
             reaches.append(self.query.policy.refresh.over)
         return min(max(reaches, default=0), END_OF_TIME)
+
+    @property
+    def _window(self) -> int:
+        """How far back the events lie that decide on what is told of an interest that begins."""
+        return self.longest_lifetime + max(self.back.values(), default=0)
 
     @property
     def longest_lifetime(self) -> int:

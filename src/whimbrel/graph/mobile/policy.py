@@ -96,6 +96,8 @@ class Prediction:
     """For each of them, how many places at the most."""
     by: CandidateChoice = "location"
     """Which places are taken first: with the most events that no other has, the likeliest, the cheapest."""
+    predictor: str | None = None
+    """What says where objects will be, by name; None: along the route of a corridor, else dead reckoning."""
 
     def __post_init__(self) -> None:
         _one_of("choice of candidates", self.by, CANDIDATES)

@@ -23,6 +23,7 @@ from whimbrel.engine.mobile.prediction.prepared_steps import PreparedInterests, 
 from whimbrel.engine.mobile.prediction.processing_time import ProcessingTimes
 from whimbrel.engine.mobile.prediction.registry import names, predictor, register
 from whimbrel.engine.mobile.prediction.rhythm import LastSwitches, expected_switches
+from whimbrel.engine.mobile.prediction.shared_runs import SharedRuns
 from whimbrel.engine.mobile.prediction.taking_over import NONE, PreparedAreas, may_take_over, taking_over
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "ProcessingTimes",
     "Renewal",
     "SampleMemory",
+    "SharedRuns",
     "choose_candidates",
     "expected_switches",
     "may_take_over",

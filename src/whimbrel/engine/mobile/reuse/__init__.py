@@ -11,7 +11,23 @@ For the operators of one type of many queries:
 4. which ones are processed: `maximum_similarity_cover` (MSH) or `maximum_neighbour_cover` (MNH). A `Cover`
    says who is processed, who gets the results, and how many pairs were compared.
 
-Everything works on plain arrays, and nothing is kept between two decisions.
+Everything works on plain arrays, and nothing is kept between two decisions. A run time that reuses
+
+- numbers the operators of one type, one for each query and interest, and collects their closed selections in
+  the order of operators and time, with the rows of atomic events that each depends on;
+- makes `Tolerance` of the policies: thresholds of quality, and `exact` unless reuse is similar. Who does not
+  reuse at all has neither row nor column in the matrix of who may stand for whom;
+- processes `cover.may_process` alone, and hands each result to `cover.readers`: by row, so that a reader puts
+  what it gets in the order of its own rows;
+- says of each delivery whose selection it was, with `similarity(atoms, rows, cover.by)` and `disparity`.
+
+>>> import numpy as np
+>>> waiting = Selections(np.array([0, 1, 1]), EventSets.of([{1, 2, 3}, {1, 2, 4}, {7, 8}]))
+>>> cover = maximum_neighbour_cover_of(waiting, Tolerance.same(2, 0.5), priority=np.zeros(2))
+>>> np.flatnonzero(cover.may_process).tolist()
+[0, 2]
+>>> [row.tolist() for row in np.split(cover.readers.ids, cover.readers.offsets[1:-1])]
+[[0, 1], [], [2]]
 """
 
 from whimbrel.engine.mobile.reuse.batches import (
