@@ -316,6 +316,23 @@ def test_cohorts_that_are_put_together_stream_again(monkeypatch):
     assert found["streamed_again"] > 0
 
 
+def test_predicted_areas():
+    car = [{**hot_spots()[0], "time": time * SECOND, "x": 2.0 * time} for time in range(8)]
+    temps = [{**hot_spots()[1], "time": time * SECOND, "x": 2.0 * time} for time in range(8)]
+    text = f"{HOTSPOT}  predict 2 steps, 2 candidates by location\n  quality 0.5"
+    session = wb.Session(wb.compile(text), time_unit="us")
+    session.measure_quality()
+    deliveries = []
+    for rows in zip(temps, car, strict=True):
+        deliveries += session.push(list(rows)).to_pylist()
+    deliveries += session.close().to_pylist()
+    (row,) = session.monitor().to_pylist()
+    predicted = {each["interest"] for each in deliveries if each["predicted"]}
+    assert 0 < len(predicted) <= row["predicted"] < row["switches"] == 8
+    assert row["streamed_ahead"] > 0
+    assert row["completeness"] is None
+
+
 # -- refused -------------------------------------------------------------------------------------------------
 
 

@@ -147,6 +147,8 @@ class FollowedObjects:
         self.monitor.count_for("updates", updates.obj)
         self.monitor.count_for("switches", switches.obj)
         interests = self._of_step(updates, switches, ended, coordinates)
+        is_predicted = (interests.start > self.before) & (interests.candidate != AROUND_OBJECT)
+        self.monitor.count_for("predicted", interests.obj[is_predicted])
         since = np.where(interests.start > self.before, interests.start - interests.lifetime, self.before + 1)
         had: list[Told] = []
         if once is not None:

@@ -22,6 +22,7 @@ from whimbrel.model.deliveries import CHANGES
 
 OF_OBJECTS = (
     "switches",
+    "predicted",
     "updates",
     "late_updates",
     "streamed_historical",
