@@ -396,6 +396,8 @@ class Session:
             A column a measure; `whimbrel.engine.mobile.measures` says what each means, and writes the table
             for Prometheus or as JSON. A measure that is not known is null.
         """
+        for query in self.running.following:
+            query.settle()
         return monitor_table(self.running.following, by=by)
 
     def _note_late(self, events: pa.RecordBatch) -> None:

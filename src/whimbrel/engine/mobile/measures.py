@@ -107,10 +107,10 @@ MEASURES = (
     _mean("switch_processor_seconds", "Processor time that beginning an interest took: the mean."),
     _seconds("processor_seconds", "Processor time of the steps of the query."),
     _seconds("processor_once_seconds", "The part of it that went into what is found once for all."),
-    _seconds("processor_switch_seconds", "The part of it that went into switches: history, and runs that begin."),
+    _seconds("processor_switch_seconds", "The part of it that went into switches."),
     _gauge("history_bytes", "Memory of what interests look back at: indexes and detections.", of_focal=False),
     _gauge("state_bytes", "Memory of operators, timelines, interests, and of what was told.", of_focal=False),
-    _gauge("memory_peak_bytes", "The most memory of history and state that was seen, where it is watched.", of_focal=False),
+    _gauge("memory_peak_bytes", "The most memory of both that was seen, if it is watched.", of_focal=False),
     _gauge("events_bytes", "Memory of remembered events, which all queries share.", of_focal=False),
 )  # fmt: skip
 """Everything that is told, in this order."""

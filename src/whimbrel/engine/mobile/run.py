@@ -130,6 +130,14 @@ class MobileRun(Pipeline):
         """Since when atomic events have to be kept, however far back its operators reach."""
         return min(each.needs_since for each in self.following)
 
+    def settle(self) -> None:
+        """End all interests once the input has ended: nothing may have been due any more."""
+        if self.atoms.stream.watermark < END_OF_TIME:
+            return
+        for each in self.following:
+            if each.objects.before < END_OF_TIME:
+                each.step(self.context.coordinates or Coordinates.PLANE)
+
     def note_late(self, events: pa.RecordBatch) -> None:
         """Count the location updates among events that came too late."""
         for each in self.following:
