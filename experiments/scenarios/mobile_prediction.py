@@ -7,9 +7,11 @@ switch, at the place that dead reckoning then predicts; one on demand begins at 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from experiments.mobile.event_index import Boxes, EventIndex, Floats, Ints
 from experiments.mobile.following import Followed, follow, traffic_of
@@ -217,7 +219,7 @@ Policy = Literal["greedy", "location", "resource"]
     lead_s=(1, "how long before the switch, in seconds"),
     lifetime_s=(10, "how much history an interest brings, and how far back events count, in seconds"),
     budget=(3.0, "what runs may cost together where it is limited, in runs at the likeliest place"),
-    every=(5, "every so many-th update is measured"),
+    every=(10, "every so many-th update is measured"),
 )
 def run_candidates(parameters: Mapping[str, Any], progress: Progress) -> Results:
     """Choose among predicted places what to prepare, and among what is prepared what takes over."""
@@ -264,38 +266,54 @@ class Options:
         self.lead = int(parameters["lead_s"])
         self.lifetime = int(parameters["lifetime_s"])
         self.true = followed.take(rows).boxes(self.edge, self.lifetime)
+        self.wanted = events.count(self.true)
 
     def measure(self, number: int, threshold: float, policy: Policy, budget: float) -> Floats:
         """Give precision and recall of what takes over, how many runs are prepared, and how often one may."""
-        places = predicted(self.followed, self.rows, np.full(len(self.rows), self.lead), number)
-        groups = places.offsets(len(self.rows))
-        second = self.followed.second[self.rows][places.row] - self.lead
-        recent = self._recent(Boxes.around(places.x, places.y, self.edge, second - self.lifetime, second))
-        likeliest = np.maximum(recent.counts[groups[:-1]], 1)[places.row]
+        recent, places = self._places(number)
+        costs = recent.counts / np.maximum(recent.counts[places.groups[:-1]], 1)[self._owner(places.groups)]
         quality = Quality(threshold, threshold)
-        turn = choose_candidates(groups, recent, recent.counts / likeliest, quality, budget, policy)
-        prepared = self._prepared(places.take(turn >= 0))
+        turn = choose_candidates(places.groups, recent, costs, quality, budget, policy)
+        prepared = _only(places, turn >= 0)
         best = taking_over(prepared, Quality(0.0, 0.0))
         best = best[best >= 0]
         may = taking_over(prepared, quality) >= 0
         precision, recall = (shares(prepared.common, each)[best] for each in (prepared.used, prepared.wanted))
         return _means(precision, recall, np.diff(prepared.groups), may)
 
-    def _recent(self, areas: Boxes) -> AreaEvents:
-        box, event = self.events.inside(areas)
-        return AreaEvents(np.searchsorted(box, np.arange(len(areas) + 1)).astype(np.int64), event)
-
-    def _prepared(self, places: PredictedPlaces) -> PreparedAreas:
+    @cache  # noqa: B019 (it lives as long as its scenario)
+    def _places(self, number: int) -> tuple[AreaEvents, PreparedAreas]:
+        """Give the recent events at each predicted place, and what a run there would have at the switch."""
+        places = predicted(self.followed, self.rows, np.full(len(self.rows), self.lead), number)
+        second = self.followed.second[self.rows][places.row] - self.lead
+        box, event = self.events.inside(
+            Boxes.around(places.x, places.y, self.edge, second - self.lifetime, second)
+        )
+        offsets = np.searchsorted(box, np.arange(len(places) + 1)).astype(np.int64)
         true = self.true.take(places.row)
         areas = Boxes.around(places.x, places.y, self.edge, true.since, true.until)
-        return PreparedAreas(
+        prepared = PreparedAreas(
             places.offsets(len(self.rows)),
             np.ones(len(places), np.bool_),
             np.zeros(len(places), np.bool_),
             self.events.count(areas.common(true)),
             self.events.count(areas),
-            self.events.count(self.true)[places.row],
+            self.wanted[places.row],
         )
+        return AreaEvents(offsets, event), prepared
+
+    @staticmethod
+    def _owner(groups: Ints) -> Ints:
+        return np.repeat(np.arange(len(groups) - 1), np.diff(groups))
+
+
+def _only(prepared: PreparedAreas, which: npt.NDArray[np.bool_]) -> PreparedAreas:
+    """Leave out the areas that nothing is prepared for."""
+    kept = np.append(0, np.cumsum(which))
+    return PreparedAreas(
+        kept[prepared.groups], prepared.is_complete[which], prepared.is_interest[which],
+        prepared.common[which], prepared.used[which], prepared.wanted[which],
+    )  # fmt: skip
 
 
 @scenario(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from typing import ClassVar
 
 import pyarrow as pa
 
 from whimbrel.engine.identity import CONTENT
+from whimbrel.engine.mobile.optimisations import ALL
 from whimbrel.engine.mobile.run import MobileRun
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.pipeline import Pipeline
@@ -37,6 +39,9 @@ class RunningQueries:
     observer
         What watches the queries, and decides what is reported of them.
     """
+
+    optimisations: ClassVar = ALL
+    """Which ways to save work mobile queries take; they change nothing in what is told."""
 
     def __init__(
         self, coordinates: Coordinates | None, owned: str | None, observer: Observer | None = None
@@ -91,7 +96,7 @@ class RunningQueries:
 
     def _mobile(self, query: Query, name: str) -> MobileRun:
         """Start a mobile query, with the events that are still remembered as its history."""
-        started = MobileRun(query, self.events, name)
+        started = MobileRun(query, self.events, name, self.optimisations)
         if self.measures:
             started.measure()
         for each in started.following:

@@ -7,26 +7,26 @@ carries texts carries shapes: stores, pools, registers, snapshots. Kernels find 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.engine.kernels.shapes import CORNERS
+from whimbrel.engine.row_store import offsets_of, ranges
 from whimbrel.engine.values import Column, FloatArray, Int64Array, decoded
 from whimbrel.graph.expressions import SHAPE
 from whimbrel.model.schema import Coordinates, Type
-
-if TYPE_CHECKING:
-    import shapely
 
 PREFIX = "@shape:"
 """Tells the texts of shapes from the others."""
 
 NO_SHAPE = -1
-_GAP = np.full(2, np.nan)
+_LINE = 1
 
-__all__ = ["NO_SHAPE", "PREFIX", "SHAPE", "ShapeLayout", "lay_out", "shape_texts", "wkb_of"]
+__all__ = ["NO_SHAPE", "PREFIX", "SHAPE", "ShapeLayout", "lay_out", "lay_out_shapes", "shape_texts", "wkb_of"]
 
 
 class ShapeLayout:
@@ -89,30 +89,72 @@ def wkb_of(text: str) -> bytes:
 
 
 def lay_out(wkb: Iterable[bytes], on_sphere: bool) -> list[FloatArray]:
-    """Lay shapes out as the kernels read them."""
+    """Lay shapes out as the kernels read them, each by itself."""
     import shapely
 
-    shapes = shapely.from_wkb(np.array(list(wkb), dtype=object))
-    return [_laid_out(shape, on_sphere) for shape in shapes]
+    data, places = lay_out_shapes(shapely.from_wkb(np.array(list(wkb), dtype=object)), on_sphere)
+    return np.split(data, places[1:]) if len(places) else []
 
 
-def _laid_out(shape: shapely.Geometry, on_sphere: bool) -> FloatArray:
+def lay_out_shapes(shapes: npt.NDArray[np.object_], on_sphere: bool) -> tuple[FloatArray, Int64Array]:
+    """Lay shapes out as the kernels read them, one behind the other; give where each begins, too."""
     import shapely
 
-    from whimbrel.model.antimeridian import unwrapped
+    from whimbrel.model.antimeridian import laid_out
 
+    if not len(shapes):
+        return np.zeros(0), np.zeros(0, np.int64)
     if on_sphere:
-        shape = unwrapped(shape)
-    rings = [shapely.get_coordinates(ring) for ring in shapely.get_rings(shapely.get_parts(shape))]
-    if rings:
-        with np.errstate(all="ignore"):  # of slivers, no such point can be told
-            inside = shapely.get_coordinates(shapely.point_on_surface(shape))[0]
-        if not np.isfinite(inside).all():
-            inside = rings[0][0]
-    else:
-        line = shapely.get_coordinates(shape)
-        rings, inside = [np.concatenate([line, line[-2::-1]])], line[0]
-    corners = rings[0]
-    for ring in rings[1:]:
-        corners = np.concatenate([corners, [_GAP], ring])
-    return np.concatenate([[len(corners)], shape.bounds, inside, corners.ravel()]).astype(np.float64)
+        shapes = laid_out(shapes)
+    rings, owner = _rings(shapes)
+    corners, ring = shapely.get_coordinates(rings, return_index=True)
+    per_ring = np.bincount(ring, minlength=len(rings))
+    counts = np.bincount(owner, weights=per_ring + 1, minlength=len(shapes)).astype(np.int64) - 1
+    begins = offsets_of(CORNERS + 2 * counts)
+    data, places = np.full(int(begins[-1]), np.nan), begins[:-1]
+    data[places] = counts
+    data[places[:, None] + np.arange(1, 5)] = shapely.bounds(shapes)
+    # Corners follow each other, ring by ring, with one gap behind each ring but the last of a shape.
+    slots = ranges(places + CORNERS, 2 * counts).reshape(-1, 2)
+    is_last = np.append(owner[1:] != owner[:-1], True)
+    first_slots = offsets_of(per_ring + ~is_last)[:-1]
+    data[slots[ranges(first_slots, per_ring)]] = corners
+    data[places[:, None] + np.arange(5, 7)] = _points_inside(shapes, data[places[:, None] + np.arange(7, 9)])
+    return data, places
+
+
+def _rings(shapes: npt.NDArray[np.object_]) -> tuple[npt.NDArray[np.object_], Int64Array]:
+    """Give the rings of polygons, and of lines the rings that go there and back; and whose each is."""
+    import shapely
+
+    lines = np.flatnonzero(shapely.get_type_id(shapes) == _LINE)
+    whole = shapes.copy()
+    if len(lines):
+        points, line = shapely.get_coordinates(shapes[lines], return_index=True)
+        lengths = np.bincount(line)
+        back = ranges(offsets_of(lengths)[:-1], lengths - 1)[::-1]
+        there_and_back = np.concatenate([points, points[back]])
+        of = np.concatenate([line, line[back]])
+        order = np.argsort(of, kind="stable")
+        whole[lines] = shapely.linestrings(there_and_back[order], indices=of[order])
+    parts, of_part = shapely.get_parts(whole, return_index=True)
+    is_line = shapely.get_type_id(parts) == _LINE
+    rings, of_ring = shapely.get_rings(parts, return_index=True)
+    found = np.concatenate([rings, parts[is_line]])
+    owner = np.concatenate([of_part[of_ring], of_part[is_line]])
+    order = np.argsort(owner, kind="stable")
+    return found[order], owner[order].astype(np.int64)
+
+
+def _points_inside(shapes: npt.NDArray[np.object_], corners: FloatArray) -> FloatArray:
+    """Give a point of each shape: of polygons one inside, of lines and slivers a corner."""
+    import shapely
+
+    polygons = np.flatnonzero(shapely.get_dimensions(shapes) > 1)
+    found = corners.copy()
+    with np.errstate(all="ignore"):  # of slivers, no such point can be told
+        middles = shapely.point_on_surface(shapes[polygons])
+        inside = np.stack([shapely.get_x(middles), shapely.get_y(middles)], axis=1)
+    known = np.isfinite(inside).all(axis=1)
+    found[polygons[known]] = inside[known]
+    return found

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from tests.engine.comparing import as_detection, plain
 from tests.reference import Event
 from tests.reference import mobile as reference
 from tests.reference.tables import event_table
 
+from whimbrel.engine.mobile import cohorts
+from whimbrel.engine.mobile.optimisations import Optimisations
+from whimbrel.engine.running_queries import RunningQueries
 from whimbrel.engine.session import Session
 from whimbrel.graph import mobile
 from whimbrel.graph.mobile import FocalObjects, MobilePolicy, MobileQuery
@@ -123,3 +128,12 @@ def as_told(delivery: reference.Delivery) -> Told:
 def sorted_told(found: Sequence[Told]) -> list[Told]:
     """The same in one order, whatever the keys of the objects are."""
     return sorted(found, key=repr)
+
+
+@contextmanager
+def taking(chosen: Optimisations, many: int = cohorts.MANY) -> Iterator[None]:
+    """Let mobile queries take some ways to save work, and no others."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(RunningQueries, "optimisations", chosen)
+        patched.setattr(cohorts, "MANY", many)
+        yield

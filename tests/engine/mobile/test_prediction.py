@@ -17,6 +17,7 @@ from whimbrel.engine.mobile.prediction import (
     NONE,
     AlongRoute,
     AreaEvents,
+    CountedRuns,
     DeadReckoning,
     LastSamples,
     LastSwitches,
@@ -26,7 +27,6 @@ from whimbrel.engine.mobile.prediction import (
     PreparedSteps,
     ProcessingTimes,
     SampleMemory,
-    SharedRuns,
     choose_candidates,
     expected_switches,
     names,
@@ -389,7 +389,7 @@ runs_taken = st.lists(
 
 @given(runs_taken)
 def test_identical_runs_are_one_until_nobody_uses_them(steps):
-    shared, users = SharedRuns(), []  # (what it is, its number) for each user
+    shared, users = CountedRuns(), []  # (what it is, its number) for each user
     for asked, random in steps:
         x, y, begin = np.array(asked, np.int64).reshape(-1, 3).T
         before = {what for what, _ in users}

@@ -115,6 +115,15 @@ def area_bounds(kind, numbers, lonlat, area):
 
 
 @kernel
+def boxes_around(kinds, numbers, lonlat, boxes):
+    """Give the boxes in which the rows are that areas may hold."""
+    for area in range(len(kinds)):
+        if kinds[area] != NOWHERE:
+            x0, y0, x1, y1 = area_bounds(kinds[area], numbers, lonlat, area)
+            boxes[area, 0], boxes[area, 1], boxes[area, 2], boxes[area, 3] = x0, y0, x1, y1
+
+
+@kernel
 def most_rows(kinds, numbers, lonlat, since, until, chunks, columns, starts, boxes):
     """Count the rows of all cells that areas may touch, as often as they are looked at: no more are found."""
     most = 0

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from whimbrel.engine.kernels import areas as k
 from whimbrel.engine.kernels import shapes
-from whimbrel.engine.row_store import offsets_of, ranges
-from whimbrel.engine.shapes import NO_SHAPE, lay_out
+from whimbrel.engine.kernels.place_index import boxes_around
+from whimbrel.engine.row_store import different, offsets_of, ranges
+from whimbrel.engine.shapes import NO_SHAPE
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.errors import DataError, QueryError
@@ -47,6 +48,8 @@ QUARTER = 8
 """So many corners stand for a quarter of a circle, where a polygon has to."""
 _DECIMALS = {Coordinates.PLANE: 6, Coordinates.LONLAT: 10}
 """Of the corners of polygons that are shown for circles: thousandths of a millimetre, hundredths of one."""
+_ROUND_A_BOX = [0, 1, 2, 1, 2, 3, 0, 3, 0, 1]
+"""The numbers of a box that are the coordinates of its corners, one after the other."""
 _WHOLE_GLOBE = (-180.0, -90.0, 180.0, 90.0)
 
 
@@ -161,6 +164,36 @@ class AreaSet:
     def _ring(self, first: int) -> FloatArray:
         """Give the numbers of all corners of a polygon."""
         return self.corners[first + 1 : first + 1 + 2 * int(self.corners[first])]
+
+    def laid_out(self) -> tuple[FloatArray, Int64Array]:
+        """Lay those that are boxes or polygons out as shapes are; give where each begins, too.
+
+        The point that stands for each is a corner.
+        """
+        is_polygon = self.kind == POLYGON
+        counts = np.where(self.kind == BOX, 5, 0)
+        counts[is_polygon] = self.corners[self.rings[is_polygon]]
+        begins = offsets_of(np.where(counts > 0, shapes.CORNERS + 2 * counts, 0))
+        data, places = np.empty(int(begins[-1])), begins[:-1]
+        polygons, boxes = places[is_polygon], places[self.kind == BOX]
+        taken = ranges(self.rings[is_polygon] + 1, 2 * counts[is_polygon])
+        data[ranges(polygons + shapes.CORNERS, 2 * counts[is_polygon])] = self.corners[taken]
+        around = self.numbers[self.kind == BOX][:, _ROUND_A_BOX]
+        data[boxes[:, None] + shapes.CORNERS + np.arange(10)] = around
+        for some, of_kind in ((polygons, is_polygon), (boxes, self.kind == BOX)):
+            data[some] = counts[of_kind]
+            data[some[:, None] + np.arange(1, 5)] = self.numbers[of_kind]
+            data[some[:, None] + np.arange(5, 7)] = data[some[:, None] + shapes.CORNERS + np.arange(2)]
+        return data, places
+
+    def boxes(self) -> FloatArray:
+        """Give boxes around them, a row each, for looking up: what is as wide as the globe has no ends.
+
+        Longitudes may lie beyond 180 degrees; NaN for what is nowhere.
+        """
+        found = np.full((len(self), 4), np.nan)
+        boxes_around(self.kind, self.numbers, self.is_lonlat, found)
+        return found
 
     def texts(self) -> pa.Array:
         """Write them as WKT, as deliveries show them; null for what is nowhere.
@@ -478,22 +511,43 @@ def covers(areas: AreaSet, which: Int64Array, data: FloatArray, places: Int64Arr
     data, places
         Shapes as `whimbrel.engine.shapes` lays them out, and where that of each pair is.
     """
-    import shapely
+    return _compared(areas, which, data, places, shapes.INSIDE, shapes.FARTHEST)
 
+
+def meets(areas: AreaSet, which: Int64Array, data: FloatArray, places: Int64Array) -> BoolArray:
+    """Tell for pairs of an area and a shape whether they have a point in common, borders included.
+
+    Parameters
+    ----------
+    data, places
+        Shapes as `whimbrel.engine.shapes` lays them out, and where that of each pair is.
+    """
+    return _compared(areas, which, data, places, shapes.MEET, shapes.APART)
+
+
+def _compared(
+    areas: AreaSet,
+    which: Int64Array,
+    data: FloatArray,
+    places: Int64Array,
+    of_polygon: int,
+    of_circle: int,
+) -> BoolArray:
+    """Ask one thing about polygons, and of circles how far from the centre the shape is."""
     answers = np.zeros(len(which), np.bool_)
     kinds = areas.kind[which]
-    used, of = np.unique(which[kinds > CIRCLE], return_inverse=True)
-    laid_out = lay_out(shapely.to_wkb(areas.take(used).shapes()), areas.is_lonlat)
-    begins = len(data) + offsets_of(np.array([len(piece) for piece in laid_out], np.int64))
-    everything = np.concatenate([data, *laid_out])
     in_polygons = np.flatnonzero(kinds > CIRCLE)
-    inside = _related(shapes.INSIDE, areas, everything, places[in_polygons], begins[of])
-    answers[in_polygons] = inside == 1.0
+    if len(in_polygons):
+        used, of = different(which[in_polygons])
+        laid_out, begins = areas.take(used).laid_out()
+        everything = np.concatenate([data, laid_out])
+        found = _related(of_polygon, areas, everything, places[in_polygons], len(data) + begins[of])
+        answers[in_polygons] = found == 1.0
     round_ones = np.flatnonzero(kinds == CIRCLE)
     x, y, radius_m, _ = areas.numbers[which[round_ones]].T
     points = np.full(len(round_ones), NO_SHAPE, np.int64)
-    farthest = _related(shapes.FARTHEST, areas, everything, places[round_ones], points, x, y)
-    answers[round_ones] = farthest <= radius_m
+    away = _related(of_circle, areas, data, places[round_ones], points, x, y)
+    answers[round_ones] = away <= radius_m
     return answers
 
 

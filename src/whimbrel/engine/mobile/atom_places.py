@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from whimbrel.engine.kernels.shapes import CORNERS
-from whimbrel.engine.mobile.areas import AreaSet, covers, holds
+from whimbrel.engine.mobile.areas import AreaSet, covers, holds, meets
 from whimbrel.engine.row_store import offsets_of, ranges
 from whimbrel.engine.shapes import NO_SHAPE, SHAPE, ShapeLayout
 from whimbrel.engine.source_events import SourceEvents
@@ -83,6 +83,13 @@ class AtomPlaces:
         if own is not None:
             inside &= self.obj != np.repeat(own, lengths)
         return np.logical_and.reduceat(inside, self.offsets[:-1]) if len(lengths) else np.zeros(0, np.bool_)
+
+    def meet(self, areas: AreaSet, which: Int64Array) -> BoolArray:
+        """Tell, where each detection has one place, whether it has a point in common with an area."""
+        found = holds(areas, which, self.x, self.y)
+        more = np.flatnonzero(~found & (self.shape != NO_SHAPE))
+        found[more] = meets(areas, which[more], self.shapes, self.shape[more])
+        return found
 
 
 def _taken(shape: Int64Array, shapes: FloatArray) -> tuple[Int64Array, FloatArray]:

@@ -3,28 +3,32 @@
 The interests that begin in one step are the members of a *cohort*: one run, to which history is fed once for
 all of them, each event to those in whose interest it lies, and then what happens live. A cohort goes on until
 the last of its members has ended.
+
+An interest that begins with the very events which the one before it had needs no run of its own: it takes the
+place of that one, and what was found in its lifetime is told again (Lemma 2 of the thesis).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import thread_time_ns
 
 import numpy as np
 
 from whimbrel.engine.copies import BITS
-from whimbrel.engine.mobile.deliveries import Told
+from whimbrel.engine.mobile.deliveries import ADDED, Told
+from whimbrel.engine.mobile.found_lately import FoundLately, told_of_runs
 from whimbrel.engine.mobile.history import EventHistory, GivenHistory, History
-from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.mobile.interests import Interests, followers, predecessors
 from whimbrel.engine.mobile.member_pipeline import MemberPipeline
 from whimbrel.engine.mobile.monitor import Fed, rows_taken
 from whimbrel.engine.mobile.reporting import apart_from_deliveries, detection_keys
 from whimbrel.engine.report import report
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.streams import OperatorStream
-from whimbrel.engine.values import Int64Array
-from whimbrel.model.time import END_OF_TIME
+from whimbrel.engine.values import BoolArray, Int64Array
+from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
 NOBODY = -1
 """The member that an interest is while it takes part in no cohort."""
@@ -55,6 +59,12 @@ class Cohorts:
     """Whether members can share a run; else each has one of its own."""
     bounded: bool
     """Whether a run may begin anywhere, so that members can go on in another cohort."""
+    merges: bool = True
+    """Whether many cohorts are made into one, where they can be."""
+    keeps_runs: bool = False
+    """Whether an interest that begins with the events of the one before it keeps the run, where it can."""
+    lately: FoundLately = field(default_factory=FoundLately)
+    """What was found lately, by member, where runs are kept."""
     running: dict[int, Cohort] = field(default_factory=dict)
     begun: int = 0
     fed: Fed = field(default_factory=Fed.nothing)
@@ -73,30 +83,62 @@ class Cohorts:
         Those that are nobody's yet begin. Told is what is known from `since` on and before they end.
         """
         self.take_in()
-        member, self.fed = of.member.copy(), Fed.nothing(len(of))
-        fresh = np.flatnonzero(member == NOBODY)
+        self.fed, first = Fed.nothing(len(of)), self.begun
+        root = self._kept_runs(of)
+        joined = np.flatnonzero(root != np.arange(len(of)))
+        member = of.member.copy()
         older = np.flatnonzero(member != NOBODY)
-        first = self.begun
-        if self.bounded and self.shares and len(older) and len(self.running) > MANY:
-            now = np.full(len(older), before + 1)
-            member[older] = self._begin(of.take(older), now, watermark, older, again=True)
+        if self.merges and self.bounded and self.shares and len(older) and len(self.running) > MANY:
+            member[older] = self._merge(of.take(older), before, watermark, older)
             first = self.begun
-            self.running = {
-                number: self.running[number] for number in np.unique(member[older] >> BITS).tolist()
-            }
         elif len(older):
-            self._go_on(of.take(older), before, watermark, older)
+            self._go_on(of.take(older), np.full(len(older), before + 1), watermark, older)
         began = thread_time_ns()
+        fresh = np.flatnonzero((member == NOBODY) & (root == np.arange(len(of))))
         if len(fresh):
             member[fresh] = self._begin(of.take(fresh), since[fresh], watermark, fresh)
+        member = member[root]
+        if len(joined):
+            some = replace(of.take(joined), member=member[joined])
+            self._go_on(some, some.start, watermark, joined)
         self.fed.processor += thread_time_ns() - began
-        self.fed.begun = self.begun - first
-        return member, list(self._found(of, member, since, watermark, first))
+        self.fed.begun, self.fed.joined = self.begun - first, joined
+        found = list(self._found(of, member, since, watermark, first))
+        told = self.lately.told_of(of, joined, member, since, of.end)
+        told += told_of_runs(found, of, np.arange(len(of)), member, since, of.end)
+        if self._may_keep_runs:
+            self.lately.add(found)
+        return member, told
 
     def take_in(self) -> None:
         """Add what is new to the histories."""
         for history in self.histories:
             history.take_in()
+
+    # -- runs that are kept --------------------------------------------------------------------------------
+
+    @property
+    def _may_keep_runs(self) -> bool:
+        return self.keeps_runs and self.bounded
+
+    def _kept_runs(self, of: Interests) -> Int64Array:
+        """Tell of each interest whose run it has: its own, or that of another one, which it takes over.
+
+        A run is taken over from the interest before it, if both have the same events up to the switch, from
+        the first on that may decide about what is told.
+        """
+        root = np.arange(len(of))
+        if not self._may_keep_runs:
+            return root
+        earlier = predecessors(followers(of))
+        new = np.flatnonzero((of.member == NOBODY) & (earlier >= 0))
+        new = new[of.lifetime[new] <= of.lifetime[earlier[new]]]
+        for history in self.histories if len(new) else ():
+            new = new[_have_same_rows(history, of.take(earlier[new]), of.take(new))]
+        root[new] = earlier[new]
+        while len(new) and (root[root] != root).any():
+            root = root[root]
+        return root
 
     # -- events --------------------------------------------------------------------------------------------
 
@@ -122,6 +164,14 @@ class Cohorts:
             self.running[self.begun] = Cohort(pipeline, len(lot))
             member[lot] = (self.begun << BITS) | np.arange(len(lot))
             self.begun += 1
+        return member
+
+    def _merge(self, of: Interests, before: int, watermark: int, places: Int64Array) -> Int64Array:
+        """Let all interests go on in new cohorts, as few as possible."""
+        since, first = np.full(len(of), before + 1), self.begun
+        member = self._begin(of, since, watermark, places, again=True)
+        self.running = {number: each for number, each in self.running.items() if number >= first}
+        self.lately.renumber(of.member, member)
         return member
 
     def _lots(self, of: Interests, since: Int64Array, until: Int64Array) -> list[Int64Array]:
@@ -162,9 +212,9 @@ class Cohorts:
                 self.fed.historical[places] += old
         self.fed.live[places] += counts
 
-    def _go_on(self, of: Interests, before: int, watermark: int, places: Int64Array) -> None:
-        """Feed what is new to the cohorts that are there."""
-        since, until = np.full(len(of), before + 1), np.minimum(of.end, watermark + 1)
+    def _go_on(self, of: Interests, since: Int64Array, watermark: int, places: Int64Array) -> None:
+        """Feed what happens from some time on to the cohorts that are there."""
+        until = np.minimum(of.end, watermark + 1)
         fed: dict[int, list[Int64Array]] = {}
         for place, history in enumerate(self.histories):
             which, rows = history.find(of, since, until)
@@ -179,20 +229,25 @@ class Cohorts:
     def _found(
         self, of: Interests, member: Int64Array, since: Int64Array, watermark: int, first: int
     ) -> Iterator[Told]:
-        """Run all cohorts; `first` is the first of those that begin."""
+        """Run all cohorts, and give what they find for anybody, by member.
+
+        `first` is the first of those that begin.
+        """
         order = np.argsort(member, kind="stable")
         numbers = member[order] >> BITS
         for number, cohort in self.running.items():
             low, high = np.searchsorted(numbers, [number, number + 1])
-            place = np.full(cohort.size, NOBODY, np.int64)
-            place[member[order[low:high]] & _NUMBER] = order[low:high]
+            some = order[low:high]
+            begin, end = np.full(cohort.size, END_OF_TIME), np.full(cohort.size, BEGINNING_OF_TIME)
+            np.minimum.at(begin, member[some] & _NUMBER, since[some])
+            np.maximum.at(end, member[some] & _NUMBER, of.end[some])
             began = thread_time_ns()
             for _ in cohort.pipeline.advance(watermark):
                 self.fed.steps += rows_taken(cohort.pipeline)
                 for stream in cohort.pipeline.outputs:
-                    told = _told(cohort.pipeline, stream, place, of, since)
-                    if told is not None:
-                        yield told
+                    found = _found(cohort.pipeline, stream, number << BITS, begin, end)
+                    if found is not None:
+                        yield found
             if number >= first:
                 self.fed.processor += thread_time_ns() - began
 
@@ -205,6 +260,7 @@ class Cohorts:
         """Let go of what no interest can look back at."""
         for history in self.histories:
             history.forget_before(time - history.back)
+        self.lately.forget_before(time)
 
     # -- snapshots -----------------------------------------------------------------------------------------
 
@@ -216,6 +272,7 @@ class Cohorts:
             history.save(blocks, f"{name}/history/{place}")
         for number, cohort in self.running.items():
             cohort.pipeline.save(blocks, f"{name}/cohort/{number}")
+        self.lately.save(blocks, f"{name}/lately")
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
@@ -228,6 +285,7 @@ class Cohorts:
             pipeline = self.start()
             pipeline.load(blocks, f"{name}/cohort/{number}")
             self.running[int(number)] = Cohort(pipeline, size)
+        self.lately.load(blocks, f"{name}/lately")
 
 
 _NO_COPIES = np.zeros(0, np.int64)
@@ -246,19 +304,42 @@ def _by_cohort(member: Int64Array, rows: Int64Array) -> Iterator[tuple[int, Int6
         yield int(cohort[begin]), some
 
 
-def _told(
-    pipeline: MemberPipeline, stream: OperatorStream, place: Int64Array, of: Interests, since: Int64Array
+def _have_same_rows(history: History, earlier: Interests, new: Interests) -> BoolArray:
+    """Tell which interests have the same history as those before them, pair by pair."""
+    since, until = new.start - new.lifetime - history.back, new.start
+    alike = np.flatnonzero(history.count(earlier, since, until) == history.count(new, since, until))
+    same = np.zeros(len(new), np.bool_)
+    pair = (history.find(each.take(alike), since[alike], until[alike]) for each in (earlier, new))
+    (which, rows), (others, other_rows) = (_sorted(*found) for found in pair)
+    counts = np.bincount(which, minlength=len(alike))
+    is_same = counts == np.bincount(others, minlength=len(alike))
+    differ = rows[is_same[which]] != other_rows[is_same[others]]
+    is_same[which[is_same[which]][differ]] = False
+    same[alike] = is_same
+    return same
+
+
+def _sorted(which: Int64Array, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
+    order = np.lexsort((rows, which))
+    return which[order], rows[order]
+
+
+def _found(
+    pipeline: MemberPipeline, stream: OperatorStream, first: int, begin: Int64Array, end: Int64Array
 ) -> Told | None:
-    """Tell what is new in an output of a cohort, of the interests of a step."""
+    """Give what is new in an output of a cohort, as far as it is known in the time of its member.
+
+    Members are numbered from `first` on, and stand in place of the interests, which nobody has looked up yet.
+    """
     rows = stream.new
     if not len(rows):
         return None
-    at = place[pipeline.members(stream, rows)]
+    member = pipeline.members(stream, rows)
     known = pipeline.known(stream, rows)
-    counts = (at != NOBODY) & (known >= since[at]) & (known < of.end[at])
+    counts = (known >= begin[member]) & (known < end[member])
     if not counts.any():
         return None
-    rows, at, known = rows[counts], at[counts], known[counts]
+    rows, member, known = rows[counts], member[counts], known[counts]
     table = apart_from_deliveries(report(stream, rows, pipeline.context))
     keys = detection_keys(pipeline.context, stream, rows)
-    return Told.added(table, np.arange(len(rows)), keys, at, known, of)
+    return Told(table, np.arange(len(rows)), keys, first + member, known, np.full(len(rows), ADDED), known)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from whimbrel.engine.arrays import NO_ROWS
 from whimbrel.engine.mobile.area_counts import AreaCounts
 from whimbrel.engine.mobile.areas import AreaSet, ObjectPlaces, areas_at, areas_of_shapes, snapped
+from whimbrel.engine.mobile.chained_runs import ChainedRuns
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
 from whimbrel.engine.mobile.deliveries import Told, delivery_table
 from whimbrel.engine.mobile.found_once import FoundOnce
@@ -23,7 +24,6 @@ from whimbrel.engine.mobile.monitor import Monitor
 from whimbrel.engine.mobile.predicted import ChosenAreas, PredictedAreas, route_attribute
 from whimbrel.engine.mobile.prepared_runs import PreparedRuns
 from whimbrel.engine.mobile.quality_condition import QualityCondition
-from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.telling import telling
 from whimbrel.engine.mobile.timelines import Ended, Switches, Timelines
 from whimbrel.engine.mobile.updates import FocalKeys, LocationUpdates, Updates
@@ -133,7 +133,7 @@ class FollowedObjects:
         watermark: int,
         coordinates: Coordinates,
         once: FoundOnce | None,
-        each: Cohorts | SharedRuns | None,
+        each: Cohorts | ChainedRuns | None,
     ) -> pa.Table | None:
         """Let time pass to a watermark; give what is told."""
         chunks = self.events.stream.store.chunks
@@ -178,7 +178,7 @@ class FollowedObjects:
         return self._table(told, of)
 
     def _step_runs(
-        self, each: Cohorts | SharedRuns, of: Interests, since: Int64Array, watermark: int
+        self, each: Cohorts | ChainedRuns, of: Interests, since: Int64Array, watermark: int
     ) -> tuple[Int64Array, list[Told]]:
         """Let time pass for what runs for single interests, and for those that are prepared."""
         if self._predicted is None or not isinstance(each, Cohorts) or not each.bounded:
@@ -257,12 +257,12 @@ class FollowedObjects:
         of: Interests,
         updates: Updates,
         areas: AreaSet,
-        each: Cohorts | SharedRuns | None,
+        each: Cohorts | ChainedRuns | None,
         watermark: int,
     ) -> None:
         """Measure the quality of interests, given where one would be at each location update."""
         assert self.measured is not None
-        cohorts = each.cohorts if isinstance(each, SharedRuns) else each
+        cohorts = each.cohorts if isinstance(each, ChainedRuns) else each
         histories = [] if cohorts is None else cohorts.histories
         streamed = [history for history in histories if isinstance(history, EventHistory)]
         self.measured.step(

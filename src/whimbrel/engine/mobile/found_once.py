@@ -1,7 +1,9 @@
 """Detections that are found once for all interests, by place and by when they are known.
 
 Of a plain query the detections of an interest are those of one run over all events whose events all lie in
-it: so that run is done once, however many objects are followed. A switch is a look at what it found lately.
+it: so that run is done once, however many objects are followed, and a switch is a look at what it found
+lately. With `of situations` that is so by definition, whatever the query is: then the location of a detection
+counts.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import pyarrow as pa
 from whimbrel.engine.mobile.atom_places import AtomPlaces
 from whimbrel.engine.mobile.deliveries import Told, concat_detections
 from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.mobile.located_rows import LocatedRows
 from whimbrel.engine.mobile.placed_rows import MERGED, SMALL, PlacedRows
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, UInt64Array
@@ -51,8 +54,10 @@ class FoundRows:
 class FoundOnce:
     """Detections by place and by when they are known, for as long as any interest may look back at them."""
 
-    def __init__(self, coordinates: Coordinates) -> None:
-        self._placed = PlacedRows(coordinates)
+    def __init__(self, coordinates: Coordinates, *, by_own_location: bool = False) -> None:
+        self.by_own_location = by_own_location
+        """Whether a detection belongs to an interest by its own location, and not by its events."""
+        self._placed = LocatedRows(coordinates) if by_own_location else PlacedRows(coordinates)
         self._chunks: list[FoundRows] = []
         self._firsts: list[int] = []
         """The number of the first detection of each chunk."""
@@ -62,7 +67,7 @@ class FoundOnce:
         return sum(map(len, self._chunks))
 
     def append(self, found: FoundRows, atoms: AtomPlaces) -> None:
-        """Add detections, and where their events are; none is known before those that were added earlier."""
+        """Add detections, and where they or their events are; none is known before those added earlier."""
         order = np.argsort(found.known, kind="stable")
         chosen = found.take(order)
         self._placed.append(self._total + np.arange(len(order)), chosen.known, atoms.take(order))

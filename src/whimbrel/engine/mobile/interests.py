@@ -57,3 +57,33 @@ class Interests:
 
 
 _ARRAYS = tuple(field.name for field in fields(Interests) if field.name != "areas")
+
+
+def codes(obj: Int64Array, number: Int64Array) -> Int64Array:
+    """Give each interest one number by its object and its own number."""
+    return (obj << 32) | number
+
+
+def places_among(wanted: Int64Array, among: Int64Array) -> Int64Array:
+    """Find where each number stands among others; -1 where it does not."""
+    order = np.argsort(among, kind="stable")
+    if not len(order):
+        return np.full(len(wanted), -1, np.int64)
+    at = np.minimum(np.searchsorted(among[order], wanted), len(order) - 1)
+    found = order[at]
+    return np.where(among[found] == wanted, found, -1)
+
+
+def followers(interests: Interests) -> Int64Array:
+    """Find the interest that follows each without a gap; -1 where there is none."""
+    own = codes(interests.obj, interests.number)
+    found = places_among(own + 1, own)
+    return np.where((found >= 0) & (interests.start[found] == interests.end), found, -1)
+
+
+def predecessors(follower: Int64Array) -> Int64Array:
+    """Turn it round: the interest that each follows."""
+    before = np.full(len(follower), -1, np.int64)
+    followed = np.flatnonzero(follower >= 0)
+    before[follower[followed]] = followed
+    return before

@@ -11,8 +11,8 @@ from typing import Literal as OneOf
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.mobile.chained_runs import ChainedRuns
 from whimbrel.engine.mobile.memory import nbytes_of
-from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.errors import QueryError
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _of_objects(one: Following) -> Iterator[tuple[object, dict[str, Number]]]:
     monitor = one.monitor
     values = one.objects.keys.values()
     current = np.bincount(_open(one), minlength=len(monitor.counts))
-    shared = isinstance(one.cohorts, SharedRuns)
+    shared = isinstance(one.cohorts, ChainedRuns)
     names = [each.name for each in MEASURES if each.of_focal and each.name in monitor.totals]
     there = np.flatnonzero(monitor.counts.any(axis=1))
     for obj in there.tolist():
@@ -251,7 +251,7 @@ def _open_members(one: Following) -> np.ndarray:
 
 
 def _cohorts(one: Following) -> Cohorts | None:
-    return one.cohorts.cohorts if isinstance(one.cohorts, SharedRuns) else one.cohorts
+    return one.cohorts.cohorts if isinstance(one.cohorts, ChainedRuns) else one.cohorts
 
 
 def memory_of(one: Following) -> dict[str, int]:

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from whimbrel.engine.mobile.areas import AreaSet
 from whimbrel.engine.mobile.atom_places import AtomPlaces
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.mobile.place_index import PlaceIndex
@@ -33,14 +34,25 @@ class PlacedRows:
         kept = np.flatnonzero(_is_placed(atoms, x))
         if not len(kept):
             return
-        self._index.append(numbers[kept], times[kept], x[kept], y[kept])
+        self._index_rows(numbers[kept], times[kept], x[kept], y[kept], atoms := atoms.take(kept))
         self._numbers.append(numbers[kept])
         self._times.append(times[kept])
-        self._atoms.append(atoms.take(kept))
+        self._atoms.append(atoms)
         while len(self._numbers) >= MERGED and self._is_worth_merging(self._numbers[-MERGED:]):
             self._numbers[-MERGED:] = [np.concatenate(self._numbers[-MERGED:])]
             self._times[-MERGED:] = [np.concatenate(self._times[-MERGED:])]
             self._atoms[-MERGED:] = [AtomPlaces.concat(self._atoms[-MERGED:])]
+
+    def _index_rows(
+        self,
+        numbers: Int64Array,
+        times: Int64Array,
+        x: FloatArray,
+        y: FloatArray,
+        atoms: AtomPlaces,  # noqa: ARG002 (their own locations may be more than points)
+    ) -> None:
+        """Make rows known to the index, at a place of each."""
+        self._index.append(numbers, times, x, y)
 
     def _is_worth_merging(self, last: list[Int64Array]) -> bool:
         """Tell whether chunks are of about one size, and small: a row is copied rarely then."""
@@ -54,7 +66,7 @@ class PlacedRows:
         Gives places of interests and numbers of rows, in order of the numbers. With `excluding_own`, no event
         may be of the interest's own object.
         """
-        which, numbers = self._index.find(of.areas, since, until)
+        which, numbers = self._candidates(of.areas, since, until)
         order = np.argsort(numbers, kind="stable")
         which, numbers = which[order], numbers[order]
         inside = np.zeros(len(which), np.bool_)
@@ -64,8 +76,20 @@ class PlacedRows:
             if high > low:
                 rows = np.searchsorted(chunk, numbers[low:high])
                 own = of.obj[which[low:high]] if excluding_own else None
-                inside[low:high] = atoms.take(rows).all_in(of.areas, which[low:high], own)
+                inside[low:high] = self._are_in(atoms.take(rows), of.areas, which[low:high], own)
         return which[inside], numbers[inside]
+
+    def _candidates(
+        self, areas: AreaSet, since: Int64Array, until: Int64Array
+    ) -> tuple[Int64Array, Int64Array]:
+        """Find the rows that may lie in each area, in no special order."""
+        return self._index.find(areas, since, until)
+
+    def _are_in(
+        self, atoms: AtomPlaces, areas: AreaSet, which: Int64Array, own: Int64Array | None
+    ) -> BoolArray:
+        """Tell row by row whether it lies in an area."""
+        return atoms.all_in(areas, which, own)
 
     def count(self, of: Interests, since: Int64Array, until: Int64Array) -> Int64Array:
         """Tell how many rows have an event in each interest, from one time on and before another."""

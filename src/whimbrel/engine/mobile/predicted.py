@@ -48,7 +48,7 @@ AreasAt = Callable[[Switches], AreaSet]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class CandidateAreas:
     """Areas that are prepared for interests to come, the likeliest of each first."""
 
     obj: Int64Array
@@ -68,16 +68,16 @@ class Candidates:
         """One number for each interest."""
         return code(self.obj, self.number)
 
-    def take(self, rows: Int64Array | BoolArray) -> Candidates:
+    def take(self, rows: Int64Array | BoolArray) -> CandidateAreas:
         """Give some of them."""
         arrays = {name: getattr(self, name)[rows] for name in _ARRAYS}
-        return Candidates(**arrays, areas=self.areas.take(rows))
+        return CandidateAreas(**arrays, areas=self.areas.take(rows))
 
     @staticmethod
-    def concat(parts: list[Candidates]) -> Candidates:
+    def concat(parts: list[CandidateAreas]) -> CandidateAreas:
         """Put several one after the other."""
         arrays = {name: np.concatenate([getattr(each, name) for each in parts]) for name in _ARRAYS}
-        return Candidates(**arrays, areas=AreaSet.concat([each.areas for each in parts]))
+        return CandidateAreas(**arrays, areas=AreaSet.concat([each.areas for each in parts]))
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write them."""
@@ -85,7 +85,7 @@ class Candidates:
         self.areas.save(blocks, f"{name}/areas")
 
     @classmethod
-    def load(cls, blocks: Blocks, name: str) -> Candidates:
+    def load(cls, blocks: Blocks, name: str) -> CandidateAreas:
         """Read what `save` wrote."""
         return cls(**blocks.arrays(name), areas=AreaSet.load(blocks, f"{name}/areas"))
 
@@ -115,7 +115,7 @@ class _TakenOver:
 
     served: Int64Array
     rank: Int64Array
-    candidates: Candidates
+    candidates: CandidateAreas
 
 
 class PredictedAreas:
@@ -136,7 +136,7 @@ class PredictedAreas:
         """Of each object the last switch, and how far apart its switches are on average."""
         self._switch_places = np.zeros((0, 2))
         self._numbers = NO_ROWS
-        self.candidates: Candidates | None = None
+        self.candidates: CandidateAreas | None = None
 
     def choose(
         self,
@@ -249,9 +249,9 @@ class PredictedAreas:
         chosen = self._worth_it(there, areas, groups)
         member = np.full(len(chosen), NOBODY, np.int64)
         obj, number, time = (each[chosen] for each in (there.obj, there.number, there.time))
-        fresh = Candidates(obj, number, time, member, areas.take(chosen))
+        fresh = CandidateAreas(obj, number, time, member, areas.take(chosen))
         had = [] if self.candidates is None else [self.candidates]
-        self.candidates = Candidates.concat([*had, fresh])
+        self.candidates = CandidateAreas.concat([*had, fresh])
 
     def _worth_it(self, there: Switches, areas: AreaSet, groups: Int64Array) -> Int64Array:
         """Choose the places that are worth a run: what a chosen one stands for, needs none of its own."""
@@ -295,7 +295,7 @@ class PredictedAreas:
         self._numbers = arrays["numbers"]
         self._memory.load(blocks, f"{name}/memory")
         self._steps.load(blocks, f"{name}/steps")
-        self.candidates = Candidates.load(blocks, f"{name}/candidates") if blocks.json(name) else None
+        self.candidates = CandidateAreas.load(blocks, f"{name}/candidates") if blocks.json(name) else None
 
 
 def predictor_of(query: MobileQuery) -> PlacePredictor:

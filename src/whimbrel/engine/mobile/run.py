@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.engine.mobile.chained_runs import ChainedRuns
 from whimbrel.engine.mobile.cohorts import Cohorts
 from whimbrel.engine.mobile.followed import FollowedObjects
 from whimbrel.engine.mobile.found_once import FoundOnce
@@ -22,8 +23,8 @@ from whimbrel.engine.mobile.member_operators import known_of
 from whimbrel.engine.mobile.member_pipeline import MemberPipeline
 from whimbrel.engine.mobile.monitor import Monitor, rows_taken
 from whimbrel.engine.mobile.once import OncePipeline
+from whimbrel.engine.mobile.optimisations import ALL, Optimisations
 from whimbrel.engine.mobile.predicted import route_attribute
-from whimbrel.engine.mobile.strong import SharedRuns
 from whimbrel.engine.mobile.updates import LocationUpdates
 from whimbrel.engine.pipeline import Pipeline, fingerprint
 from whimbrel.engine.row_store import RowStore
@@ -52,12 +53,14 @@ class MobileRun(Pipeline):
     It has no outputs of its own: what it tells, it writes as tables of deliveries.
     """
 
-    def __init__(self, query: Query, events: SourceEvents, name: str) -> None:
+    def __init__(
+        self, query: Query, events: SourceEvents, name: str, optimisations: Optimisations = ALL
+    ) -> None:
         self.query, self.name, self.observer = query, name, None
         self.graph = query.graph
         self.atoms = events
         self.context = ExecutionContext(events.stream, query.functions, query.graph.coordinates)
-        self.following = [Following(each, events, name) for each in query.mobile]
+        self.following = [Following(each, events, name, optimisations) for each in query.mobile]
         self.required = all_read(each.required for each in self.following)  # type: ignore[assignment]
         self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
         self.selections, self.streams, self.runtimes, self.outputs = [], {}, {}, []
@@ -190,11 +193,14 @@ def _fingerprint(query: Query) -> str:
 class Following:
     """One mobile query: what is found once, what is found for each interest, and who is told."""
 
-    def __init__(self, query: MobileQuery, events: SourceEvents, name: str) -> None:
+    def __init__(
+        self, query: MobileQuery, events: SourceEvents, name: str, optimisations: Optimisations = ALL
+    ) -> None:
         self.query = query
         self.events = events
         self.name = name
-        self.parts = parts(query, query.detect.rewritten)
+        self.optimisations = optimisations
+        self.parts = parts(query, query.detect.rewritten, plain_once=optimisations.plain_once)
         self.back = additional_time(query.detect.graph)
         window = query.lifetime + max(self.back.values(), default=0)
         self.monitor = Monitor()
@@ -203,7 +209,7 @@ class Following:
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
         self._model = self._member_pipeline() if self.parts.each.outputs else None
         self.found: FoundOnce | None = None
-        self.cohorts: Cohorts | SharedRuns | None = None
+        self.cohorts: Cohorts | ChainedRuns | None = None
         self._coordinates: Coordinates | None = None
         self.watches_memory = False
         """Whether to look at the memory now and then."""
@@ -339,19 +345,26 @@ class Following:
         self._coordinates = coordinates
         self.objects.begin(coordinates)
         if self.once is not None:
-            self.found = FoundOnce(coordinates)
+            self.found = FoundOnce(coordinates, by_own_location=self.query.of_situations)
         if self._model is not None:
             self.cohorts = self._runs(self._model, coordinates)
 
-    def _runs(self, model: MemberPipeline, coordinates: Coordinates) -> Cohorts | SharedRuns:
+    def _runs(self, model: MemberPipeline, coordinates: Coordinates) -> Cohorts | ChainedRuns:
         """Make what runs for single interests; bounded graphs are strongly complete by themselves."""
         query = self.query
         bounded = not anchors(query.detect.graph, query.detect.operators)
         start, histories = partial(self._member_pipeline, coordinates), self._histories(model, coordinates)
-        cohorts = Cohorts(start, histories, shares=model.parts_members, bounded=bounded)
+        cohorts = Cohorts(
+            start,
+            histories,
+            shares=model.parts_members,
+            bounded=bounded,
+            merges=self.optimisations.merge_cohorts,
+            keeps_runs=self.optimisations.lemma_2 and query.policy.prediction is None,
+        )
         if query.policy.completeness != "strong" or bounded:
             return cohorts
-        return SharedRuns(cohorts, query.lifetime, query.lifetime + max(self.back.values(), default=0))
+        return ChainedRuns(cohorts, query.lifetime, query.lifetime + max(self.back.values(), default=0))
 
     @property
     def _excluded(self) -> Any:

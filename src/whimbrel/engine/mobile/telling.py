@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from whimbrel.engine.mobile.deliveries import ADDED, KEPT, REMOVED, Told
-from whimbrel.engine.mobile.interests import Interests
+from whimbrel.engine.mobile.interests import Interests, codes, followers, places_among, predecessors
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, UInt64Array
 from whimbrel.graph.mobile import MobilePolicy
@@ -138,7 +138,7 @@ class TellChanges:
         """Compare each interest that begins with the one before it."""
         interests, places = self._with_earlier(of)
         shown = _joined([*([self.shown] if self.shown is not None else []), *_moved(had, places)])
-        follower = _followers(interests)
+        follower = followers(interests)
         told = had if shown is None else self._compared(shown, interests, follower, places, had, watermark)
         self._keep(shown, interests, follower, watermark)
         return told, interests
@@ -150,7 +150,7 @@ class TellChanges:
         """
         if self.of is None:
             return of, np.arange(len(of))
-        found = _places(_codes(of.obj, of.number), _codes(self.of.obj, self.of.number))
+        found = places_among(codes(of.obj, of.number), codes(self.of.obj, self.of.number))
         fresh = np.flatnonzero(found < 0)
         joined = Interests.concat([self.of, of.take(fresh)])
         end = joined.end.copy()
@@ -170,7 +170,7 @@ class TellChanges:
     ) -> list[Told]:
         """Tell what changes: of what is shown, what goes; of what is there, what stays and what is new."""
         told: list[Told] = []
-        before = _predecessors(follower)
+        before = predecessors(follower)
         seen = np.sort(_marks(shown, shown.interest))
         now: list[UInt64Array] = [np.zeros(0, np.uint64)]
         for each in _moved(had, places):
@@ -218,36 +218,6 @@ class TellChanges:
         has_shown, has_interests = blocks.json(name)
         self.shown = Told.load(blocks, f"{name}/shown") if has_shown else None
         self.of = Interests.load(blocks, f"{name}/of") if has_interests else None
-
-
-def _codes(obj: Int64Array, number: Int64Array) -> Int64Array:
-    """Give each interest one number by its object and its own number."""
-    return (obj << 32) | number
-
-
-def _places(wanted: Int64Array, among: Int64Array) -> Int64Array:
-    """Find where each number stands among others; -1 where it does not."""
-    order = np.argsort(among, kind="stable")
-    if not len(order):
-        return np.full(len(wanted), -1, np.int64)
-    at = np.minimum(np.searchsorted(among[order], wanted), len(order) - 1)
-    found = order[at]
-    return np.where(among[found] == wanted, found, -1)
-
-
-def _followers(interests: Interests) -> Int64Array:
-    """Find the interest that follows each without a gap; -1 where there is none."""
-    codes = _codes(interests.obj, interests.number)
-    found = _places(codes + 1, codes)
-    return np.where((found >= 0) & (interests.start[found] == interests.end), found, -1)
-
-
-def _predecessors(follower: Int64Array) -> Int64Array:
-    """Turn it round: the interest that each follows."""
-    before = np.full(len(follower), -1, np.int64)
-    followed = np.flatnonzero(follower >= 0)
-    before[follower[followed]] = followed
-    return before
 
 
 def _marks(told: Told, of: Int64Array) -> UInt64Array:

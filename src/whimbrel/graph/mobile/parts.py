@@ -6,7 +6,7 @@ over all events that lie in it. That run is done once. Motions are those of move
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from whimbrel.graph.operators import Derive, Graph
 from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.passes.drop_unused import drop_unused
+from whimbrel.graph.wiring import below
 
 if TYPE_CHECKING:
     from whimbrel.graph.mobile.query import MobileQuery
@@ -32,12 +33,20 @@ class MobileParts:
     """What runs for each interest, with what is below the streams that it is given."""
 
 
-def parts(query: MobileQuery, graph: Graph | None = None) -> MobileParts:
-    """Part the graph of a mobile query, or what rewrites made of it."""
+def parts(query: MobileQuery, graph: Graph | None = None, *, plain_once: bool = True) -> MobileParts:
+    """Part the graph of a mobile query, or what rewrites made of it.
+
+    Without `plain_once`, only what has to be found once is: motions, and all that is `of situations`.
+    """
     whole = query.detect.graph if graph is None else graph
-    once = tuple(name for name in whole.outputs if query.of_situations or is_found_once(query, whole, name))
+    may_be_once = {each.name for each in whole.operators if plain_once or _moves(query, whole, each.name)}
+    once = tuple(
+        name
+        for name in whole.outputs
+        if query.of_situations or (name in may_be_once and is_found_once(query, whole, name))
+    )
     rest = drop_unused(replace(whole, outputs=tuple(name for name in whole.outputs if name not in once)))
-    given = tuple(_given(query, rest, rest.outputs))
+    given = tuple(_given(query, rest, rest.outputs, may_be_once))
     first = drop_unused(replace(whole, outputs=tuple(dict.fromkeys((*once, *given)))))
     return MobileParts(first, once, given, rest)
 
@@ -50,7 +59,14 @@ def is_found_once(query: MobileQuery, graph: Graph, name: str) -> bool:
     return operator.is_monotone and all(is_found_once(query, graph, input) for input in operator.inputs)
 
 
-def _given(query: MobileQuery, graph: Graph, names: Iterable[str]) -> list[str]:
+def _moves(query: MobileQuery, graph: Graph, name: str) -> bool:
+    """Tell whether a stream needs motions that are found from all events."""
+    return not query.motion_within and any(
+        isinstance(graph[each], Motion | Encounter) for each in below(graph, (name,))
+    )
+
+
+def _given(query: MobileQuery, graph: Graph, names: Iterable[str], may_be_once: Container[str]) -> list[str]:
     """Name the definitions and motions found once that what is found for each interest reads."""
     found: dict[str, None] = {}
     for name in names:
@@ -58,10 +74,10 @@ def _given(query: MobileQuery, graph: Graph, names: Iterable[str]) -> list[str]:
         is_worth_it = isinstance(operator, Motion | Encounter) or (
             isinstance(operator, Derive) and correlates(graph, name)
         )
-        if is_worth_it and is_found_once(query, graph, name):
+        if is_worth_it and name in may_be_once and is_found_once(query, graph, name):
             found[name] = None
             continue
-        found |= dict.fromkeys(_given(query, graph, operator.inputs))
+        found |= dict.fromkeys(_given(query, graph, operator.inputs, may_be_once))
     return list(found)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from whimbrel.engine.mobile.prediction.along_route import AlongRoute
 from whimbrel.engine.mobile.prediction.candidates import AreaEvents, choose_candidates
+from whimbrel.engine.mobile.prediction.counted_runs import CountedRuns
 from whimbrel.engine.mobile.prediction.dead_reckoning import DeadReckoning
 from whimbrel.engine.mobile.prediction.learned_places import LearnedPlaces
 from whimbrel.engine.mobile.prediction.places import (
@@ -23,13 +24,13 @@ from whimbrel.engine.mobile.prediction.prepared_steps import PreparedInterests, 
 from whimbrel.engine.mobile.prediction.processing_time import ProcessingTimes
 from whimbrel.engine.mobile.prediction.registry import names, predictor, register
 from whimbrel.engine.mobile.prediction.rhythm import LastSwitches, expected_switches
-from whimbrel.engine.mobile.prediction.shared_runs import SharedRuns
 from whimbrel.engine.mobile.prediction.taking_over import NONE, PreparedAreas, may_take_over, taking_over
 
 __all__ = [
     "NONE",
     "AlongRoute",
     "AreaEvents",
+    "CountedRuns",
     "DeadReckoning",
     "LastSamples",
     "LastSwitches",
@@ -42,7 +43,6 @@ __all__ = [
     "ProcessingTimes",
     "Renewal",
     "SampleMemory",
-    "SharedRuns",
     "choose_candidates",
     "expected_switches",
     "may_take_over",

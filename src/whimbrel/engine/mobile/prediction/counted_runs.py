@@ -11,7 +11,7 @@ from whimbrel.engine.saved_state import SavedState
 from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 
 
-class SharedRuns(SavedState):
+class CountedRuns(SavedState):
     """Counts who uses which run; runs with the same place and the same beginning are one.
 
     For one query, whose interest depends on the place alone. Objects meet in a place only if places lie on a

@@ -14,16 +14,16 @@ import numpy as np
 from whimbrel.engine.mobile.areas import AreaSet
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
 from whimbrel.engine.mobile.deliveries import Told
+from whimbrel.engine.mobile.found_lately import FoundLately
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.mobile.monitor import Fed
-from whimbrel.engine.row_store import ranges
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
 
 
 @dataclass(slots=True)
-class SharedRuns:
+class ChainedRuns:
     """Runs that are shared by the interests in one area; they take the place of cohorts.
 
     A chain is, to the cohorts, one interest that lasts as long as the chain.
@@ -35,8 +35,8 @@ class SharedRuns:
     """How long after an interest another one may begin that still shares its run."""
     chains: Interests | None = None
     """The chains that are unbroken: `obj` is the number of each, `end` when its last interest ended."""
-    found: list[Told] = field(default_factory=list)
-    """What was found lately; each row has the number of its chain in place of the interest."""
+    lately: FoundLately = field(default_factory=FoundLately)
+    """What was found lately, by the numbers of chains."""
     begun: int = 0
     watermark: int = BEGINNING_OF_TIME
     joined: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -64,11 +64,10 @@ class SharedRuns:
         first = np.where(fresh, self.chains.start - self.lifetime, before + 1)
         running = replace(self.chains, end=np.full(len(self.chains), END_OF_TIME))
         members, told = self.cohorts.step(running, first, before, watermark)
-        self.found += [replace(each, interest=self.chains.obj[each.interest]) for each in told]
+        self.lately.add(replace(each, interest=self.chains.obj[each.interest]) for each in told)
         self.chains = replace(self.chains, member=members)
         until = np.minimum(of.end, watermark + 1)
-        lots = (_told(lot, of, chain, since, until) for lot in self.found)
-        return chain, [lot for lot in lots if len(lot)]
+        return chain, self.lately.told_of(of, np.arange(len(of)), chain, since, until)
 
     def take_in(self) -> None:
         """Add what is new to the histories."""
@@ -120,19 +119,16 @@ class SharedRuns:
     def forget_before(self, time: int) -> None:
         """Let go of what no interest can look back at."""
         self.cohorts.forget_before(time)
-        self.found = [
-            kept for each in self.found if len(kept := each.take(np.flatnonzero(each.known >= time)))
-        ]
+        self.lately.forget_before(time)
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the chains, their runs, and what was found lately."""
-        about = {"begun": self.begun, "chains": self.chains is not None, "found": len(self.found)}
+        about = {"begun": self.begun, "chains": self.chains is not None}
         blocks.put_json(name, {**about, "watermark": self.watermark})
         self.cohorts.save(blocks, f"{name}/cohorts")
         if self.chains is not None:
             self.chains.save(blocks, f"{name}/chains")
-        for number, each in enumerate(self.found):
-            each.save(blocks, f"{name}/found/{number}")
+        self.lately.save(blocks, f"{name}/lately")
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
@@ -140,7 +136,7 @@ class SharedRuns:
         self.begun, self.watermark = about["begun"], about["watermark"]
         self.cohorts.load(blocks, f"{name}/cohorts")
         self.chains = Interests.load(blocks, f"{name}/chains") if about["chains"] else None
-        self.found = [Told.load(blocks, f"{name}/found/{number}") for number in range(about["found"])]
+        self.lately.load(blocks, f"{name}/lately")
 
 
 def _keys(areas: AreaSet) -> list[bytes]:
@@ -150,15 +146,3 @@ def _keys(areas: AreaSet) -> list[bytes]:
         first = int(areas.rings[place])
         keys[place] += areas.corners[first : first + 1 + 2 * int(areas.corners[first])].tobytes()
     return keys
-
-
-def _told(lot: Told, of: Interests, chain: Int64Array, since: Int64Array, until: Int64Array) -> Told:
-    """Tell of each interest what its chain found in its time; a row may be told of several."""
-    order = np.argsort(chain, kind="stable")
-    low = np.searchsorted(chain[order], lot.interest, side="left")
-    high = np.searchsorted(chain[order], lot.interest, side="right")
-    rows = np.repeat(np.arange(len(lot)), high - low)
-    at = order[ranges(low, high - low)]
-    counts = (lot.known[rows] >= since[at]) & (lot.known[rows] < until[at])
-    some = lot.take(rows[counts])
-    return Told.added(some.table, some.row, some.key, at[counts], some.known, of)

@@ -1,0 +1,104 @@
+"""Ways to save work change nothing in what is told, whichever are taken; and they do save work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, reject
+from hypothesis import strategies as st
+from tests.engine.mobile.comparing import (
+    as_told,
+    compiled,
+    in_batches,
+    is_taken,
+    sorted_told,
+    taking,
+    with_snapshots,
+)
+from tests.reference.matches import TooLarge
+from tests.reference.mobile import deliveries
+from tests.reference.mobile.strategies import ANCHORED, mobile_queries, worlds_of_events
+from tests.reference.strategies import FEATURES, arrivals, cuts
+
+from whimbrel.engine.mobile import cohorts
+from whimbrel.engine.mobile.optimisations import Optimisations
+from whimbrel.engine.session import Session
+from whimbrel.lang.wbl import compile_text
+from whimbrel.model.time import SECOND
+from whimbrel.testing import table
+
+TELLINGS = st.sampled_from(["all", "new", "changes"])
+CHOICES = st.builds(Optimisations, *[st.booleans()] * 4)
+
+
+def expected(query, events):
+    assume(is_taken(query))
+    try:
+        return sorted_told([as_told(each) for each in deliveries(query, events, limit=5_000)])
+    except TooLarge:
+        reject()
+
+
+@given(
+    st.data(),
+    mobile_queries() | mobile_queries(FEATURES - ANCHORED),
+    worlds_of_events(),
+    TELLINGS,
+    CHOICES,
+    st.sampled_from((0, 1, cohorts.MANY)),
+)
+def test_every_combination_tells_the_same(data, query, events, deliver, chosen, many):
+    query = replace(query, deliver=deliver)
+    answer = expected(query, events)
+    batches = data.draw(cuts(data.draw(arrivals(events, SECOND))))
+    with taking(chosen, many):
+        assert sorted_told(in_batches(compiled(query), batches, SECOND)) == answer
+        assert sorted_told(with_snapshots(compiled(query), batches, SECOND)) == answer
+
+
+@given(st.data(), mobile_queries(FEATURES - ANCHORED), worlds_of_events(max_size=6), CHOICES)
+def test_objects_that_stand_still_or_hardly_move_tell_the_same(data, query, events, chosen):
+    here = data.draw(st.sampled_from(((1.0, 1.0), (2.0, 0.0))))
+    events = [replace(each, x=here[0], y=here[1]) if each.type == "F" else each for each in events]
+    answer = expected(query, events)
+    batches = data.draw(cuts(data.draw(arrivals(events, 0))))
+    with taking(chosen, data.draw(st.sampled_from((0, cohorts.MANY)))):
+        assert sorted_told(with_snapshots(compiled(query), batches)) == answer
+
+
+ALONE = """
+define Alone detect A as a then not B for 2 s
+around Car as car within 2 m report Alone lifetime 10 s
+"""
+STEPS = (
+    "A@1s#a1(0,0) Car@2s#p1!c(0,0)",
+    "A@3s#a2(1,0) Car@4s#p2!c(0.5,0)",
+    "Car@5s#p3!c(0.5,0.5) A@6s#a3(0,1) Car@7s#p4!c(0.25,0)",
+    "A@8s#a4(9,0) Car@9s#p5!c(8,0)",
+)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "steps", "begun"),
+    [
+        (Optimisations(), STEPS, 2),
+        (Optimisations(), (" ".join(STEPS),), 2),
+        (Optimisations(lemma_2=False), STEPS, 4),
+    ],
+)
+def test_a_switch_that_changes_no_event_keeps_the_run(chosen, steps, begun):
+    with taking(chosen):
+        session = Session(compile_text(ALONE))
+        found = [session.push(table(each)) for each in steps]
+        found.append(session.close())
+    told = sorted(
+        (row["interest"], row["live"], row["events"][0]) for each in found for row in each.to_pylist()
+    )
+    assert told == [
+        (1, True, "a1"),
+        (2, False, "a1"), (3, False, "a1"), (3, True, "a2"),
+        (4, False, "a1"), (4, False, "a2"), (4, True, "a3"),
+        (5, True, "a4"),
+    ]  # fmt: skip
+    assert session.monitor().to_pylist()[0]["cohorts_begun"] == begun
