@@ -108,6 +108,10 @@ def test_streamed_events(data, query, events, lateness):
         by_object, historical
     )
     assert {each["focal"]: each["streamed_live"] for each in by_object} == _of_all(by_object, live)
+    (row,), _ = monitored(ready, batches, lateness=lateness)
+    assert row["streamed_live"] == live.total()
+    assert row["streamed_historical"] <= historical.total()
+    assert row["runs_kept"] or row["streamed_historical"] == historical.total()
 
 
 def _of_all(rows, counts):
@@ -230,7 +234,7 @@ def test_a_run_worked_by_hand():
     assert (row["query"], row["objects"], row["switches"], row["updates"]) == ("car", 1, 2, 2)
     assert (row["interest_events_historical"], row["interest_events_live"]) == (2, 3)
     # The window has to see them, but has seen those that were there before.
-    assert (row["streamed_historical"], row["streamed_live"]) == (0, 3)
+    assert (row["streamed_historical"], row["streamed_live"], row["runs_kept"]) == (0, 3, 1)
     assert row["duplicates_avoided"] == 2
     assert row["looked_up"] == 2
     assert row["steps_once"] == 3

@@ -73,6 +73,7 @@ MEASURES = (
     _gauge("interests_open", "Interests that have not ended."),
     _counter("switches", "Interests that have begun, the first of each object among them."),
     _counter("predicted", "Interests that have begun in areas that were predicted for them."),
+    _counter("runs_kept", "Interests that have begun with a run that was there already."),
     _counter("updates", "Location updates of focal objects, at most one for each object and time."),
     _counter("late_updates", "Location updates that came later than the lateness allows, without effect."),
     _counter("deliveries_live", "Deliveries of what became known since the interest began."),
