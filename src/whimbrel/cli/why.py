@@ -31,6 +31,7 @@ class Asked:
     at: str | None
     around: str | None
     limit: int
+    focal: str | None
 
 
 @click.command(cls=ManyEvents, short_help="Say why a query detected something, or did not.")
@@ -44,6 +45,10 @@ class Asked:
     "--key", "keys", multiple=True, metavar="[NAME=]VALUE",
     help="Only this group, such as vehicle=A; where the query has one key, its name may be left out. May be "
     "repeated.",
+)  # fmt: skip
+@click.option(
+    "--focal", metavar="KEY",
+    help="Of a query that follows something: only this object, by the key that tells objects apart.",
 )  # fmt: skip
 @click.option(
     "--at", metavar="TIME",
@@ -103,6 +108,7 @@ def why(query: str, inputs: Inputs, asked: Asked, form: str, quiet: bool, **comp
         at=None if asked.at is None else _moment(asked.at, inputs.reading.get("time_unit")),
         around=asked.around,
         limit=asked.limit,
+        focal=asked.focal,
         **inputs.settings,
     )
     click.echo(

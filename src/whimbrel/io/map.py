@@ -21,11 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 
 from whimbrel.errors import DataError
+from whimbrel.model.deliveries import counted, delivery_columns, has_deliveries
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
+
+    from whimbrel.io.map_deliveries import DeliveryRows
 
     Floats = npt.NDArray[np.float64]
     Int64s = npt.NDArray[np.int64]
@@ -45,7 +48,9 @@ class PageSettings(TypedDict, total=False):
     """What a map shows; all but the detections may be left out."""
 
     detections: Required[pa.Table]
-    """What `whimbrel.detect` returns: `type`, `start`, `end`, `geometry` (WKB), `events` and attributes."""
+    """What `whimbrel.detect` returns: `type`, `start`, `end`, `geometry` (WKB), `events` and attributes.
+
+    Of deliveries, the map shows whose interests were where, and what each object sees at any time."""
     events: pa.Table | None
     """The events they were found in: `time` (or `start` and `end`), `source`, and `x` and `y`, `lon` and
     `lat`, or `geometry`. Without them the map shows detections alone."""
@@ -161,6 +166,8 @@ def _page_data(
     coordinates: str,
     max_points: int,
 ) -> dict[str, Any]:
+    from whimbrel.io.map_deliveries import DeliveryRows, notes_told
+
     if coordinates not in {"plane", "lonlat"}:
         raise DataError(f"coordinates are 'plane' or 'lonlat', not {coordinates!r}")
     shapes = _shapes(detections)
@@ -168,19 +175,23 @@ def _page_data(
     projection = _projection(coordinates, shapes, reports)
     x, y = projection.xy(reports.x, reports.y)
     start, end = _microseconds(detections, "start"), _microseconds(detections, "end")
-    first, last = _time_range([reports.time, start, end])
+    told = DeliveryRows.of(detections) if has_deliveries(detections.schema) else None
+    more = [] if told is None else [_known_times(told.told), _known_times(told.begun)]
+    first, last = _time_range([reports.time, start, end, *more])
     types, listed = _detections(detections, shapes, start - first, end - first, projection, reports, first)
+    following = _following(told, listed, reports, projection, first, last)
     ground = _ground(roads, projection)
-    box = _box(x, y, listed, ground)
+    box = _box(x, y, [*listed, *following["interests"]], ground)
     return {
         "t0": first // 1000,
         "span": (last - first) / 1000,
         "interval": reports.interval_us / 1000,
         "box": box,
-        "facts": _facts(detections.num_rows, reports),
-        "notes": _notes(detections.num_rows, reports),
+        "facts": _facts(detections, reports),
+        "notes": [*_notes(detections.num_rows, reports), *notes_told(told)],
         "types": types,
         "detections": listed,
+        **following,
         "ground": ground,
         **_packed(reports, x, y, first, last),
     }
@@ -193,8 +204,41 @@ def _time_range(columns: Iterable[Int64s]) -> tuple[int, int]:
     return min(int(column.min()) for column in filled), max(int(column.max()) for column in filled)
 
 
-def _facts(found: int, reports: _Reports) -> str:
-    detections = f"{found:,} {'detection' if found == 1 else 'detections'}"
+def _known_times(times: Sequence[int | None]) -> Int64s:
+    import numpy as np
+
+    return np.array([time for time in times if time is not None], np.int64)
+
+
+def _following(
+    told: DeliveryRows | None,
+    listed: list[dict[str, Any]],
+    reports: _Reports,
+    projection: _Projection,
+    first: int,
+    last: int,
+) -> dict[str, list[dict[str, Any]]]:
+    """Describe whom queries follow, and their interests; add to what is listed when each object sees it."""
+    from whimbrel.io.map_deliveries import facts_told, interests_shown, times_seen
+
+    if told is None:
+        return {"focals": [], "interests": []}
+    times = times_seen(told, first, last)
+    for found in listed:
+        row = found.pop("row")
+        found.update(times[row])
+        found["attributes"] = {**facts_told(told.rows[row]), **found["attributes"]}
+    listed.sort(key=lambda found: found.get("from", found["end"]))
+    number = {name: index for index, name in enumerate(reports.names)}
+    focals = [{"name": key, "query": query, "object": number.get(key)} for query, key in told.focals()]
+    return {
+        "focals": focals,
+        "interests": interests_shown(told, first, last, lambda shape: _outline(shape, projection)),
+    }
+
+
+def _facts(table: pa.Table, reports: _Reports) -> str:
+    detections = counted(table)
     if not reports.names:
         return detections
     return f"{detections} in {reports.total:,} positions of {len(reports.names):,} objects"
@@ -366,14 +410,16 @@ def _detections(
     reports: _Reports,
     first: int,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Describe the types, and the detections in order of their end."""
+    """Describe the types, and the detections in order of their end; deliveries in that of telling."""
     import numpy as np
     import pyarrow as pa
+
+    told = has_deliveries(table.schema)
 
     kinds = table["type"].cast(pa.string()).to_pylist()
     names = sorted(set(kinds))
     types = [{"name": name, "count": kinds.count(name)} for name in names]
-    order = np.lexsort((start, end))[:MAX_DETECTIONS]
+    order = (np.arange(len(end)) if told else np.lexsort((start, end)))[:MAX_DETECTIONS]
     attributes = _attributes(table, names)
     find = _finder(reports)
     listed = []
@@ -385,6 +431,7 @@ def _detections(
             "attributes": {name: _plain(table[name][row].as_py()) for name in attributes[kinds[row]]},
             **_constituents(table, row, find, first),
             **_outline(shapes[row], projection),
+            **({"row": row} if told else {}),
         }
         listed.append(members)
     return types, listed
@@ -394,7 +441,8 @@ def _attributes(table: pa.Table, types: Sequence[str]) -> dict[str, list[str]]:
     """Name the attributes that each type has: all, if the table does not say."""
     from whimbrel.io.detections import ATTRIBUTES_KEY
 
-    every = [name for name in table.schema.names if name not in _FIXED]
+    fixed = {*_FIXED, *delivery_columns(table.schema)}
+    every = [name for name in table.schema.names if name not in fixed]
     said = json.loads((table.schema.metadata or {}).get(ATTRIBUTES_KEY, b"{}"))
     return {kind: [name for name in said.get(kind, every) if name in every] for kind in types}
 

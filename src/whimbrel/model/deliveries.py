@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from whimbrel.model.words import many
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CHANGES = ("removed", "kept", "added")
 """What a delivery changes in what its consumer sees of the object, in the order in which it is told."""
@@ -37,6 +40,7 @@ def without_areas(table: pa.Table) -> pa.Table:
 def counted(found: pa.Table) -> str:
     """Say how many detections, or deliveries, there are.
 
+    >>> import pyarrow as pa
     >>> counted(pa.table({"id": ["a"]}))
     '1 detection'
     """

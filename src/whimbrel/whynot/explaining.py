@@ -6,7 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import pyarrow as pa
@@ -16,6 +16,8 @@ from whimbrel.engine.bounded import normalised_batches, run_bounded
 from whimbrel.engine.session import Session
 from whimbrel.engine.values import decoded
 from whimbrel.errors import QueryError, WhimbrelError, did_you_mean
+from whimbrel.graph.mobile import MobileQuery
+from whimbrel.graph.mobile.reading import types_read
 from whimbrel.graph.operators import ANY, Graph, Source, TimePoints
 from whimbrel.graph.passes.drop_unused import drop_unused
 from whimbrel.graph.passes.find_joins import find_joins
@@ -29,6 +31,7 @@ from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, MINUTE, Duration
 from whimbrel.whynot.aside import unprocessed
 from whimbrel.whynot.asking import EFFORT, SHOWN, EngineView, EventGroups, key_asked_for
 from whimbrel.whynot.explanation import Explanation, key_text
+from whimbrel.whynot.following import NotedRun, explain_deliveries
 from whimbrel.whynot.operators import explain_graph
 from whimbrel.whynot.watching import Watched
 from whimbrel.whynot.words import clock, listed
@@ -51,6 +54,7 @@ def why(
     coordinates: Coordinates | str | None = None,
     limit: int = SHOWN,
     effort: int = EFFORT,
+    focal: Value = None,
     **how: Unpack[ReadSettings],
 ) -> Explanation:
     """Say why a query detected something in some events, or did not.
@@ -75,6 +79,9 @@ def why(
         How many misses to show for each definition; the others are counted.
     effort
         How many partial matches to look at for each definition, so that an answer comes in seconds.
+    focal
+        Of a query that follows something: the key of the object that was told, or was not; by default the
+        first few objects.
 
     Examples
     --------
@@ -86,6 +93,13 @@ def why(
     """
     if isinstance(query, str | os.PathLike):
         raise WhimbrelError("this is no query yet; compile it first: wb.compile(text) or wb.read(path)")
+    if query.mobile:
+        asked_of = _Following(query, focal, key, at, around, limit, effort)
+        return asked_of.explained(events, lateness, coordinates, Reading.of(**how))
+    if focal is not None:
+        raise QueryError(
+            "the query follows nothing, so that nobody is told", hint="leave focal out, or ask for a key"
+        )
     asked = key_asked_for(key, find_joins(query.graph))
     span = _span(query.graph, at, around)
     frame = cast("DataFrame", events) if is_spark_frame(events) else None
@@ -100,12 +114,7 @@ def why(
         events = collecting.rows_of(query, frame, asked, reached, **how)
     types: Counter[str] = Counter()
     source = _counted(_source(watched, events), types)
-    if lateness is None:
-        run_bounded(watched.session, source)
-    else:
-        for batch in source:
-            watched.session.feed(batch)
-        watched.session.feed(None, END_OF_TIME)
+    _feed(watched.session, source, lateness)
     if frame is not None and not _types_read(watched.watched) - {ANY} <= types.keys():
         types = (
             Counter(collecting.types_of(query, frame, **how)) | types
@@ -128,6 +137,12 @@ def why_of_session(
     See `whimbrel.Session.why`.
     """
     query = session.query(name)
+    if query.mobile:
+        raise QueryError(
+            "a session does not remember where objects were that its queries follow, so that it cannot say "
+            "why they were told",
+            hint="ask over recorded events: whimbrel.why(query, events, focal=...)",
+        )
     asked = key_asked_for(key, find_joins(query.graph))
     span = _span(query.graph, at, around)
     watched = Watched(query, lateness=None, coordinates=session.coordinates)
@@ -138,6 +153,84 @@ def why_of_session(
     watched.session.feed(None, session.watermark)
     notes = _forgotten(session)
     return _explained(_view(watched, asked, span, limit, effort, types), at, session, notes)
+
+
+@dataclass(frozen=True)
+class _Following:
+    """What is asked of a query that follows something."""
+
+    query: Query
+    focal: Value
+    key: Value | Mapping[str, Value]
+    at: Moment | None
+    around: Duration | None
+    limit: int
+    effort: int
+
+    def explained(
+        self, events: Any, lateness: Duration | None, coordinates: Coordinates | str | None, reading: Reading
+    ) -> Explanation:
+        """Run the query and its plain part over the events, and explain both."""
+        if is_spark_frame(events):
+            raise QueryError(
+                "deliveries are not explained in Spark DataFrames",
+                hint="give the events as files, as a table, or as an event store",
+            )
+        reading = replace(reading, is_settled=_is_store(events))
+        run = NotedRun(self.query, lateness=lateness, coordinates=coordinates, reading=reading)
+        types: Counter[str] = Counter()
+        known = types_read(self.query)
+        if _is_store(events):
+            events = events.scan(types=None if ANY in known else sorted(known))
+        with RejectedWriter(None) as unwritten:
+            batches = list(_counted(normalised_batches(run.session, events, unwritten), types))
+        run.batches = batches
+        _feed(run.session, batches, lateness)
+        views = [self._view_of(mobile, run, batches, lateness, types) for mobile in self.query.mobile]
+        findings = {
+            (each.definition, each.operator, each.case): each
+            for view in views
+            for each in explain_graph(view)
+        }
+        return Explanation(
+            findings=tuple(findings.values()),
+            key=views[0].key,
+            at=None if self.at is None else instant(self.at),
+            events=run.session.counts.processed,
+            types=dict(types.most_common()),
+            unprocessed=unprocessed(run.session, views[0].key, frozenset(known), self.limit),
+            notes=tuple(dict.fromkeys(note for view in views for note in _unknown_key(view))),
+            deliveries=tuple(
+                each
+                for mobile, view in zip(self.query.mobile, views, strict=True)
+                for each in explain_deliveries(mobile, run, view, self.focal)
+            ),
+            follows=True,
+        )
+
+    def _view_of(
+        self,
+        mobile: MobileQuery,
+        run: NotedRun,
+        batches: list[pa.RecordBatch],
+        lateness: Duration | None,
+        types: Counter[str],
+    ) -> EngineView:
+        plain = mobile.detect
+        watched = Watched(plain, lateness=lateness, coordinates=run.session.coordinates)
+        _feed(watched.session, batches, lateness)
+        asked = key_asked_for(self.key, find_joins(self.query.graph))
+        return _view(watched, asked, _span(plain.graph, self.at, self.around), self.limit, self.effort, types)
+
+
+def _feed(session: Session, batches: Iterable[pa.RecordBatch], lateness: Duration | None) -> None:
+    """Let all events pass as `whimbrel.run` does."""
+    if lateness is None:
+        run_bounded(session, batches)
+        return
+    for batch in batches:
+        session.feed(batch)
+    session.feed(None, END_OF_TIME)
 
 
 def _view(

@@ -12,6 +12,7 @@ from whimbrel.graph.expressions import Expr
 from whimbrel.model.schema import Value
 from whimbrel.model.time import format_instant
 from whimbrel.model.words import many
+from whimbrel.whynot.delivered import Delivered
 from whimbrel.whynot.events import Seen
 from whimbrel.whynot.words import clock, listed, shortened, value_text
 
@@ -210,10 +211,19 @@ class Explanation:
     notes: tuple[str, ...] = ()
     is_live: bool = False
     """Whether it is of a running session, which has only the events that it still remembers."""
+    deliveries: tuple[Delivered, ...] = ()
+    """Of a query that follows something: whether objects were told of what was detected, and why."""
+    follows: bool = False
+    """Whether the query follows something; it has matched if anybody was told."""
 
     @property
     def matched(self) -> bool:
-        """Whether anything that the query reports was detected, for the key and time that were asked for."""
+        """Whether anything that the query reports was detected, for the key and time that were asked for.
+
+        Of a query that follows something, whether anybody who was asked for was told.
+        """
+        if self.follows:
+            return any(each.is_told for each in self.deliveries)
         return any(finding.detections for finding in self.findings if finding.is_output)
 
     @property
@@ -225,7 +235,8 @@ class Explanation:
         return tuple(miss for _, _, miss in sorted(ranked, key=lambda item: item[:2]))
 
     def __str__(self) -> str:
-        blocks = [self._head(), *(str(finding) for finding in self.findings)]
+        blocks = [self._head(), *(str(each) for each in self.deliveries)]
+        blocks += [str(finding) for finding in self.findings]
         blocks += [str(each) for each in self.unprocessed]
         blocks += [f"note: {note}" for note in self.notes]
         return "\n\n".join(blocks)
@@ -233,7 +244,8 @@ class Explanation:
     def _head(self) -> str:
         asked = [f"for {key_text(self.key)}"] if self.key else []
         asked += [f"around {clock(self.at)}"] if self.at is not None else []
-        verdict = "matched" if self.matched else "not matched"
+        word = "told" if self.follows else "matched"
+        verdict = word if self.matched else f"not {word}"
         kinds = listed([f"{name} ({count:,})" for name, count in self.types.items()]) or "none"
         done = "remembered" if self.is_live else "processed"
         return f"{verdict} {' '.join(asked)}".rstrip() + f"\n{many(self.events, 'event')} {done}: {kinds}"
@@ -247,6 +259,7 @@ class Explanation:
             "events": self.events,
             "types": dict(self.types),
             "findings": [finding.to_dict() for finding in self.findings],
+            **({"deliveries": [each.to_dict() for each in self.deliveries]} if self.follows else {}),
             "unprocessed": [each.to_dict() for each in self.unprocessed],
             "notes": list(self.notes),
         }
@@ -258,10 +271,13 @@ class Explanation:
             f"<li>{escape(finding.definition)}: {many(finding.detections, 'detection')}</li>"
             for finding in self.findings
         )
+        told = "".join(f"<li>{escape(str(each)).replace(chr(10), '<br>')}</li>" for each in self.deliveries)
         aside = "".join(f"<li>{escape(str(each)).replace(chr(10), '<br>')}</li>" for each in self.unprocessed)
         head = "<tr><th>definition</th><th>key</th><th>events</th><th>what stopped it</th></tr>"
         table = f"<table>{head}{rows}</table>" if rows else ""
-        return f"<p>{escape(self._head()).replace(chr(10), '<br>')}</p><ul>{findings}{aside}</ul>{table}"
+        return (
+            f"<p>{escape(self._head()).replace(chr(10), '<br>')}</p><ul>{told}{findings}{aside}</ul>{table}"
+        )
 
 
 def _row(miss: Miss) -> str:
