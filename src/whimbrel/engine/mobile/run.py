@@ -48,7 +48,7 @@ from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME, TIME_POINT
 
 LOOK_RARELY = 200
-"""Of the processor time, about the so many-th part goes into looking at how much memory is held."""
+"""Where memory is watched, about the so many-th part of the processor time goes into looking at it."""
 
 
 class MobileRun(Pipeline):
@@ -168,6 +168,14 @@ class MobileRun(Pipeline):
         """Since when atomic events have to be kept, however far back its operators reach."""
         return min(each.needs_since for each in self.following)
 
+    def settle(self) -> None:
+        """End all interests once the input has ended: nothing may have been due any more."""
+        if self.atoms.stream.watermark < END_OF_TIME:
+            return
+        for each in self.following:
+            if each.objects.before < END_OF_TIME:
+                each.step(self.context.coordinates or Coordinates.PLANE)
+
     def note_late(self, events: pa.RecordBatch) -> None:
         """Count the location updates among events that came too late."""
         for each in self.following:
@@ -264,6 +272,8 @@ class Following:
         self._model = self._member_pipeline() if self.parts.each.outputs else None
         self.cohorts: Cohorts | ChainedRuns | None = None
         self._coordinates: Coordinates | None = None
+        self.watches_memory = False
+        """Whether to look at the memory now and then."""
         self._looked_at = self._look_took = 0
 
     # -- what it needs -------------------------------------------------------------------------------------
@@ -386,7 +396,8 @@ class Following:
 
     def _look_at_memory(self) -> None:
         """Take note of the memory that is held, so rarely that it takes no time to speak of."""
-        if (now := thread_time_ns()) - self._looked_at >= LOOK_RARELY * self._look_took:
+        now = thread_time_ns()
+        if self.watches_memory and now - self._looked_at >= LOOK_RARELY * self._look_took:
             held = memory_of(self)
             peak = self.monitor.totals["memory_peak"]
             self.monitor.totals["memory_peak"] = max(peak, held["history_bytes"] + held["state_bytes"])

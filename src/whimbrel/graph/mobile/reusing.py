@@ -48,7 +48,9 @@ class ReusedOperator:
 def reused_operators(query: MobileQuery, each: Graph) -> tuple[ReusedOperator, ...]:
     """Say of the operators in Python of what runs for each interest whether their selections are reused."""
     return tuple(
-        ReusedOperator(operator.name, _why_not_equal(query, operator), _why_not_similar(query, each, operator))
+        ReusedOperator(
+            operator.name, _why_not_equal(query, operator), _why_not_similar(query, each, operator)
+        )
         for operator in each.operators
         if isinstance(operator, Custom)
     )
