@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pytest
 
 import whimbrel as wb
 from whimbrel.engine.interner import Interner
 from whimbrel.engine.operators.registry import KINDS
 from whimbrel.engine.saved_state import SavedState
 from whimbrel.engine.snapshot import Blocks
+from whimbrel.errors import StateError
 
 
 class Table(NamedTuple):
@@ -78,3 +81,50 @@ def test_every_nth_event_is_counted_across_a_snapshot():
     other.restore(half.snapshot())
     found += other.push(events[9:]).num_rows + other.close().num_rows
     assert found == expected == 8
+
+
+def test_large_blocks_are_kept_apart_and_named_by_what_they_hold():
+    blocks = Blocks()
+    blocks.put_array("large", np.arange(1000))
+    blocks.put_array("again", np.arange(1000))
+    blocks.put_json("small", [1, 2])
+    head, apart = blocks.parted(least=4096)
+    assert [len(content) for content in apart.values()] == [8000]
+    assert len(head) < 1000
+    read = Blocks.from_bytes(head, apart.__getitem__)
+    assert (read.array("large") == np.arange(1000)).all()
+    assert (read.array("again") == np.arange(1000)).all()
+    assert read.json("small") == [1, 2]
+    with pytest.raises(StateError, match="is elsewhere"):
+        Blocks.from_bytes(head)
+
+
+def test_old_history_is_written_in_the_same_blocks_as_before():
+    query = wb.compile(
+        "define Many(n) over 9 s every 3 s detect Car assign n = count(Car) "
+        "around Bus within 100 m report Many lifetime 1 h"
+    )
+    session = wb.Session(query)
+    rows = [
+        {"type": "Car", "time": n // 100, "source": f"car{n % 50}", "x": n * 7 % 1000, "y": n * 3 % 500}
+        for n in range(42_000)
+    ]
+    for first in range(0, 40_000, 1000):
+        session.push(rows[first : first + 1000])
+    before = session.state().parted(1 << 14)[1]
+    session.push(rows[40_000:41_000])
+    head, apart = session.state().parted(1 << 14)
+    whole = len(head) + sum(map(len, apart.values()))
+    written = len(head) + sum(len(apart[name]) for name in apart.keys() - before.keys())
+    assert whole > 2_000_000
+    assert written < whole / 4
+    other = wb.Session(query)
+    other.take_up(Blocks.from_bytes(head, apart.__getitem__))
+    bus = {"type": "Bus", "time": 410, "source": "bus", "x": 500, "y": 250}
+    rest = [*rows[41_000:], bus]
+    found = [
+        pa.concat_tables([each.push(rest), each.close()], promote_options="permissive")
+        for each in (session, other)
+    ]
+    assert found[0].num_rows > 100
+    assert found[0].equals(found[1])

@@ -13,7 +13,7 @@ from whimbrel.spark import detect_live, outcomes_live
 
 pytestmark = pytest.mark.slow
 
-EVENTS = "id string, type string, time double, source string, speed double"
+EVENTS = "id string, type string, time double, source string, speed double, x double, y double"
 ORDERS = "action string, name string, query string, number long"
 FAST = "define Fast(v) detect P(speed > 20) as p assign v = p.speed group by source"
 BRAKES = "define Brakes detect P(speed > 20) as a then P(speed < 5) as b within 9 s group by source"
@@ -124,3 +124,34 @@ def test_streams_without_the_right_columns_are_refused(spark, tmp_path):
         detect_live(live.events.stream(), live.orders.stream().drop("query"))
     with pytest.raises(DataError, match="by='car'"):
         detect_live(live.events.stream(), live.orders.stream(), by="car")
+
+
+AROUND = """
+define Fast detect P(speed > 20)
+around P(speed < 3) as slow within 20 m report Fast lifetime 9 s
+"""
+
+
+def test_a_query_that_follows_objects_comes_while_the_stream_runs(spark, tmp_path):
+    live = Live(spark, tmp_path)
+    steps = [driving(0, 40), driving(40, 90)]
+    session, found, expected = wb.Session(coordinates="plane"), [], []
+    for number, step in enumerate(steps):
+        rows = [{**row, "x": row["time"] % 7 * 9, "y": 0.0} for row in step]
+        live.events.put(rows)
+        live.orders.put([order("add", "around", AROUND)] if number else [order("add", "fast", FAST)])
+        session.add(wb.compile(AROUND if number else FAST), name="around" if number else "fast")
+        frame = outcomes_live(live.events.stream(), live.orders.stream(), by=None)
+        found += run_to_end(frame, tmp_path / "checkpoint")[0].to_pylist()
+        expected += session.push(rows).to_pylist()
+    told = [json.loads(row["attributes"]) for row in found if row["query"] == "around"]
+    wanted = [row["delivery"] for row in expected if row.get("delivery")]
+    assert len(wanted) > 5
+    assert sorted(each["delivery"] for each in told) == sorted(wanted)
+    assert {each["focal"] for each in told} <= {"t0", "t1", "t2"}
+
+
+def test_a_query_that_follows_objects_needs_all_events_in_one_shard(spark, tmp_path):
+    rows = Live(spark, tmp_path).step(driving(0, 9), [order("add", "around", AROUND)])
+    (reason,) = [row["reason"] for row in rows if row["kind"] == "refused"]
+    assert "slow follows objects: it needs those around them" in reason

@@ -232,6 +232,10 @@ class Shadow:
 
     def snapshot(self) -> bytes:
         """Save the whole state as one block of bytes, differences that were not taken included."""
+        return self.state().to_bytes()
+
+    def state(self) -> Blocks:
+        """Save it as blocks, for who keeps them otherwise; `take_up` reads them."""
         blocks = Blocks()
         cells = [[*cell, count] for cell, count in self._settled.cells.items()]
         blocks.put_json("shadow", {"failure": self.failure, "counts": cells})
@@ -239,7 +243,7 @@ class Shadow:
             blocks.put_array(name, np.frombuffer(session.snapshot(), np.uint8))
         self._pairing.save(blocks, "pairing")
         save_table(blocks, "differences", joined(self._differences))
-        return blocks.to_bytes()
+        return blocks
 
     def restore(self, snapshot: bytes) -> None:
         """Go on where `snapshot` was taken. Both queries must be the same, with the same settings.
@@ -249,7 +253,10 @@ class Shadow:
         StateError
             If the snapshot is damaged, of another version, of other queries, or of no shadow.
         """
-        blocks = Blocks.from_bytes(snapshot)
+        self.take_up(Blocks.from_bytes(snapshot))
+
+    def take_up(self, blocks: Blocks) -> None:
+        """Go on where `state` was written; see `restore`."""
         about = blocks.json("shadow")
         self.failure = about["failure"]
         for name, session in self._sessions():

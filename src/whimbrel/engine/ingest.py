@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -233,6 +233,7 @@ class Ingest:
         not_own = (ARRIVAL,) if self.owned is None else (ARRIVAL, self.owned)
         normalised = normalise_with_content(self._normaliser, batch, self.counts.received, not_own)
         self._check_types(normalised.events.schema)  # a batch that is refused as a whole is not received
+        normalised = replace(normalised, rejected=self._own_rejected(normalised.rejected, batch))
         if self.coordinates is None and normalised.coordinates is not None:
             self.coordinates = normalised.coordinates
             self._normaliser = None
@@ -240,6 +241,13 @@ class Ingest:
         self.set_rejected_aside(normalised.rejected)
         self.noticed.see(batch, normalised)
         return normalised
+
+    def _own_rejected(self, rejected: pa.RecordBatch, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Choose the rejected rows of a batch that are not copies: each is rejected once."""
+        if self.owned is None or self.owned not in batch.schema.names or not rejected.num_rows:
+            return rejected
+        positions = pc.subtract(rejected.column("row"), self.counts.received)
+        return rejected.filter(batch.column(self.owned).take(positions))
 
     def _own(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Choose the events that are not copies, which alone are counted and can be looked at."""

@@ -22,15 +22,21 @@ def hull_wkb(atoms: RowStore, lineage: Lineage, coordinates: Coordinates | None)
     offsets, x, y = _points(atoms, lineage)
     points = np.diff(offsets).astype(np.float64)
     find_hulls = hulls.at(8.0 * len(points) + float(points @ points))
-    corners, hx, hy = find_hulls(offsets, x, y, coordinates is Coordinates.LONLAT)
-    count = np.diff(corners)
+    return wkb_of_corners(*find_hulls(offsets, x, y, coordinates is Coordinates.LONLAT))
+
+
+def wkb_of_corners(offsets: Int64Array, x: FloatArray, y: FloatArray) -> pa.Array:
+    """Write points, lines of two points, and polygons of more, as well-known binary; null for no corners.
+
+    The corners of each are from one offset up to the next one, of polygons without the first one again.
+    """
+    count = np.diff(offsets)
     # 5 bytes of header; lines have a count of points, polygons also one of rings and the first corner again.
     sizes = np.where(count == 0, 0, 5 + 16 * count + 4 * (count > 1) + (4 + 16) * (count > 2))
     places = offsets_of(sizes)
     content = np.zeros(int(places[-1]), np.uint8)
-    write_wkb.at(len(content))(
-        corners, np.stack([hx, hy], axis=1).view(np.uint8).reshape(-1), places, content
-    )
+    numbers = np.stack([x, y], axis=1).view(np.uint8).reshape(-1)
+    write_wkb.at(len(content))(offsets, numbers, places, content)
     validity = pa.array(count > 0).buffers()[1] if len(count) else None
     buffers = [validity, pa.py_buffer(places.astype(np.int32)), pa.py_buffer(content)]
     return pa.Array.from_buffers(pa.binary(), len(count), buffers)

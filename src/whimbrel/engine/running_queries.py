@@ -9,6 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from whimbrel.engine.identity import CONTENT
+from whimbrel.engine.mobile.followed import OwnedPlaces
 from whimbrel.engine.mobile.optimisations import ALL
 from whimbrel.engine.mobile.run import MobileRun
 from whimbrel.engine.observer import Observer
@@ -38,13 +39,19 @@ class RunningQueries:
         The attribute that the events have whose detections are reported here; None: all are.
     observer
         What watches the queries, and decides what is reported of them.
+    places
+        The places around which interests are told of here; None: all.
     """
 
     optimisations: ClassVar = ALL
     """Which ways to save work mobile queries take; they change nothing in what is told."""
 
     def __init__(
-        self, coordinates: Coordinates | None, owned: str | None, observer: Observer | None = None
+        self,
+        coordinates: Coordinates | None,
+        owned: str | None,
+        observer: Observer | None = None,
+        places: OwnedPlaces | None = None,
     ) -> None:
         self.context = ExecutionContext(OperatorStream("events", RowStore()), {}, coordinates)
         self.events = SourceEvents(self.context)
@@ -68,6 +75,7 @@ class RunningQueries:
         self.sharing = Sharing(self.events)
         self._owned = None if owned is None else Attribute(None, owned)
         self._observer = observer
+        self.places = places
         self._is_planned = False
         self._unreported: list[pa.Table] = []
         """Detections of a step in which another query failed."""
@@ -96,7 +104,7 @@ class RunningQueries:
 
     def _mobile(self, query: Query, name: str) -> MobileRun:
         """Start a mobile query, with the events that are still remembered as its history."""
-        started = MobileRun(query, self.events, name, self.optimisations)
+        started = MobileRun(query, self.events, name, self.optimisations, self.places)
         if self.measures:
             started.measure()
         for each in started.following:
@@ -116,6 +124,10 @@ class RunningQueries:
                 f"the query {found.name!r} follows nothing", hint="a mobile query says around ..."
             )
         return found
+
+    def warnings(self) -> list[str]:
+        """Say what looks like a mistake in the queries that follow something."""
+        return [said for query in self.following for said in query.warnings()]
 
     def begin_at(self, time: int) -> None:
         """Let mobile queries follow nobody before a time."""
@@ -271,6 +283,11 @@ class RunningQueries:
         if self.events.stream.store.forget_before(time):
             for pipeline in self._running():
                 pipeline.forget_before(time)
+
+    def take_interests(self) -> list[pa.Table]:
+        """Take the interests that began or ended since the last time, where another session compares them."""
+        runs = [each for each in self.pipelines.values() if isinstance(each, MobileRun)]
+        return [table for run in runs for table in run.take_interests()]
 
     @property
     def dropped(self) -> dict[str, int]:

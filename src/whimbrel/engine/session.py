@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.engine.ingest import Counts, Ingest
+from whimbrel.engine.mobile.followed import OwnedPlaces
 from whimbrel.engine.mobile.measures import By, monitor_table
 from whimbrel.engine.observer import Observer
 from whimbrel.engine.remembered_events import events_of
@@ -57,6 +58,8 @@ class Session:
     owned
         Where several sessions get some of the same events: an attribute that is true in one of them only. A
         detection is reported by the session in which its first event has it.
+    places
+        The places around which interests of mobile queries are told of, where other sessions have the others.
     remember
         How much longer events are remembered than the queries need them, so that `why` can tell of them.
     reading
@@ -98,6 +101,7 @@ class Session:
         name: str | None = None,
         follows_events: bool = True,
         owned: str | None = None,
+        places: OwnedPlaces | None = None,
         remember: Duration = 0,
         reading: Reading | None = None,
         observer: Observer | None = None,
@@ -111,7 +115,7 @@ class Session:
             reading=reading or Reading.of(**how),
         )
         """Where events wait for their time, and where late, repeated and rejected ones are."""
-        self.running = RunningQueries(given, owned, observer)
+        self.running = RunningQueries(given, owned, observer, places)
         self._planned = 0
         """Which plan of the queries is known where events come in."""
         self._remember = duration(remember)
@@ -233,6 +237,7 @@ class Session:
             name=name,
             follows_events=ingest.follows_events,
             owned=ingest.owned,
+            places=self.running.places,
         )
         other.ingest.advance(ingest.watermark)
         other.keep_time_points(time for time in query.graph.time_points if time > ingest.watermark)
@@ -344,10 +349,14 @@ class Session:
 
         Events that were set aside for inspection are not part of it; their counts are.
         """
+        return self.state().to_bytes()
+
+    def state(self) -> Blocks:
+        """Write the whole state as blocks, for who keeps large ones apart; `take_up` reads them."""
         blocks = Blocks()
         self.running.save(blocks)
         self.ingest.save(blocks, "ingest")
-        return blocks.to_bytes()
+        return blocks
 
     def restore(self, snapshot: bytes) -> None:
         """Go on where `snapshot` was taken. The session must run the same queries, with the same names.
@@ -357,7 +366,10 @@ class Session:
         StateError
             If the snapshot is damaged, of another version, or of other queries.
         """
-        blocks = Blocks.from_bytes(snapshot)
+        self.take_up(Blocks.from_bytes(snapshot))
+
+    def take_up(self, blocks: Blocks) -> None:
+        """Go on where `state` was written; see `restore`."""
         self.running.check(blocks)
         self.ingest.load(blocks, "ingest")
         self.running.load(blocks, self.ingest.watermark, self.coordinates)
@@ -435,7 +447,8 @@ class Session:
         """Say what looks like a mistake in the input, given how many detections there were."""
         graphs = [self.query(name).graph for name in self.queries]
         ingest = self.ingest
-        return ingest.noticed.warnings(ingest.counts, graphs, ingest.types, ingest.reading, found)
+        said = ingest.noticed.warnings(ingest.counts, graphs, ingest.types, ingest.reading, found)
+        return (*said, *self.running.warnings())
 
     @property
     def watermark(self) -> int:
@@ -481,6 +494,15 @@ class Session:
     def take_rejected(self) -> pa.Table | None:
         """Take the rows that are no events, with their reasons, since the last call."""
         return self.ingest.rejected.take()
+
+    def take_interests(self) -> pa.Table | None:
+        """Take the interests that began or ended since the last call: for those who compare what is told.
+
+        There are any only where other sessions have other places, and a mobile query tells what is new or
+        changes; see `whimbrel.engine.mobile.retelling`.
+        """
+        tables = self.running.take_interests()
+        return pa.concat_tables(tables, promote_options="permissive") if tables else None
 
     # -- why -------------------------------------------------------------------------------------------------
 

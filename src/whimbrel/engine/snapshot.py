@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -90,17 +91,36 @@ class Blocks:
 
     def to_bytes(self) -> bytes:
         """Write everything as one block of bytes."""
-        directory, begin = [], 0
+        return self._written({})
+
+    def parted(self, least: int) -> tuple[bytes, dict[str, bytes]]:
+        """Write all but blocks of at least so many bytes, and give these by names made of what they hold.
+
+        So who keeps them sees which have been written before: chunks of history stay as they are for long.
+        """
+        names = {
+            name: blake2b(content, digest_size=16).hexdigest()
+            for name, (_, content) in self._blocks.items()
+            if len(content) >= least
+        }
+        return self._written(names), {names[name]: self._blocks[name][1] for name in names}
+
+    def _written(self, apart: Mapping[str, str]) -> bytes:
+        directory, contents, begin = [], [], 0
         for name, (about, content) in self._blocks.items():
-            directory.append({**about, "name": name, "begin": begin, "size": len(content)})
-            begin += len(content)
+            entry = {**about, "name": name, "begin": begin, "size": len(content)}
+            if name in apart:
+                entry["apart"] = apart[name]
+            else:
+                contents.append(content)
+                begin += len(content)
+            directory.append(entry)
         head = json.dumps(directory).encode()
-        contents = b"".join(content for _, content in self._blocks.values())
-        return _HEAD.pack(MARK, VERSION, len(head)) + head + contents
+        return b"".join([_HEAD.pack(MARK, VERSION, len(head)), head, *contents])
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Blocks:
-        """Read what `to_bytes` wrote.
+    def from_bytes(cls, data: bytes, apart: Callable[[str], bytes] | None = None) -> Blocks:
+        """Read what `to_bytes` or `parted` wrote; `apart` looks up a block that was written apart.
 
         Raises
         ------
@@ -121,6 +141,11 @@ class Blocks:
             raise StateError("the snapshot is damaged: its directory cannot be read") from error
         blocks, body = cls(), _HEAD.size + size
         for entry in directory:
+            if "apart" in entry:
+                if apart is None:
+                    raise StateError(f"the snapshot is only a part: block {entry['name']!r} is elsewhere")
+                blocks._blocks[entry["name"]] = (entry, apart(entry["apart"]))
+                continue
             begin = body + entry["begin"]
             if begin + entry["size"] > len(data):
                 raise StateError(f"the snapshot is damaged: block {entry['name']!r} is cut off")

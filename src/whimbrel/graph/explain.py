@@ -31,6 +31,7 @@ from whimbrel.graph.policies import Assign, RestrictionWindow, SelectionPolicy, 
 from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.graph.rewritten import rewritten, step_document, step_words
 from whimbrel.graph.sharding import (
+    ByInterests,
     ByKeys,
     ByMeetings,
     BySpace,
@@ -76,8 +77,8 @@ def explain(
     - `version`: 1; `coordinates`: "plane", "lonlat" or null; `reach_us`: of the whole query;
       `state_events`: the sum over all operators. Lengths of time are microseconds; null stands for
       "without bound". `sharding`: how events can be partitioned among workers: `by` is event (in any way),
-      keys (with `keys`), space (with `reach_m`), meetings (with `streams`, `keys` and `first`) or nothing
-      (with `why`); of a query with mobile queries, those of the plain query.
+      keys (with `keys`), space (with `reach_m`), meetings (with `streams`, `keys` and `first`), interests
+      (with `reach_m` and the types of `updates`, which go to all) or nothing (with `why`).
     - `outputs`: for each reported stream its `stream`, `type`, `attributes` (names; null: those of the
       events it is made from, whatever they are), `reach_us` and `sources` (event types).
     - `operators`, each after its inputs: `name`, `kind` (source, filter, merge, repeat, match, aggregate,
@@ -205,6 +206,15 @@ def _edges(graph: Graph) -> Iterator[tuple[str, str, str]]:
 # JSON -----------------------------------------------------------------------------------------------
 
 
+def _sharding(facts: GraphFacts, partitioned: Graph) -> Sharding:
+    """Find out how events are partitioned; `partitioned` is the graph before beginnings are shared."""
+    if not facts.mobile:
+        return sharding(rewrite(partitioned))
+    from whimbrel.graph.mobile.sharding import sharding_of_mobile
+
+    return sharding_of_mobile(facts.mobile)
+
+
 def _sharding_document(found: Sharding) -> dict[str, Any]:
     match found:
         case ByKeys(keys):
@@ -214,6 +224,8 @@ def _sharding_document(found: Sharding) -> dict[str, Any]:
         case ByMeetings(streams, keys, first):
             inner = _sharding_document(first)
             return {"by": "meetings", "streams": list(streams), "keys": list(keys), "first": inner}
+        case ByInterests(reach_m, updates):
+            return {"by": "interests", "reach_m": reach_m, "updates": list(updates)}
         case SinglePartition(why):
             return {"by": "nothing", "why": why}
     return {"by": "event"}
@@ -227,7 +239,7 @@ def _document(facts: GraphFacts, partitioned: Graph | None = None) -> dict[str, 
         "coordinates": graph.coordinates.value if graph.coordinates else None,
         "reach_us": facts.whole_reach,
         "state_events": facts.remembered(),
-        "sharding": _sharding_document(sharding(rewrite(partitioned or graph))),
+        "sharding": _sharding_document(_sharding(facts, partitioned or graph)),
         "outputs": [
             {
                 "stream": name,
@@ -316,8 +328,7 @@ def _text_of_both(before: GraphFacts, after: GraphFacts, done: list[RewriteStep]
 def _tree_text(facts: GraphFacts, partitioned: Graph) -> str:
     """Write heads and trees. Events are partitioned by `partitioned`, before beginnings are shared."""
     heads = [_head(facts, name) for name in facts.graph.outputs]
-    if not facts.mobile:
-        heads.append(f"on several workers: {sharding_words(sharding(rewrite(partitioned)))}")
+    heads.append(f"on several workers: {sharding_words(_sharding(facts, partitioned))}")
     seen: set[str] = set()
     trees = ["\n".join(_tree(facts, name, seen)) for name in facts.graph.outputs]
     return "\n\n".join([*_around(facts), "\n".join(heads), *trees])

@@ -51,13 +51,25 @@ class ByMeetings:
 
 
 @dataclass(frozen=True, slots=True)
+class ByInterests:
+    """Interests around moving objects reach `reach_m` at most; updates of where they are go to all.
+
+    Whoever has the place at which an interest has its centre tells of it.
+    """
+
+    reach_m: float
+    updates: tuple[str, ...]
+    """The types of the location updates."""
+
+
+@dataclass(frozen=True, slots=True)
 class SinglePartition:
     """All events belong together; `why` says which part of the query asks for it."""
 
     why: str
 
 
-Sharding = AnyPartition | ByKeys | BySpace | ByMeetings | SinglePartition
+Sharding = AnyPartition | ByKeys | BySpace | ByMeetings | ByInterests | SinglePartition
 
 
 def sharding_words(found: Sharding) -> str:
@@ -74,6 +86,11 @@ def sharding_words(found: Sharding) -> str:
         case ByMeetings(streams, keys):
             return (
                 f"{', '.join(streams)} is found first, then what it finds is partitioned by {', '.join(keys)}"
+            )
+        case ByInterests(reach_m, updates):
+            return (
+                f"events are partitioned by place, each also to where an interest may reach it "
+                f"({reach_m:g} m), location updates ({', '.join(updates)}) to all"
             )
         case SinglePartition(why):
             return f"all events go to one, because {why}"
@@ -201,7 +218,7 @@ def _meetings(graph: Graph) -> ByMeetings | None:
         return None  # the rest also reads events that take part in no meeting
     common = KeyTracer(graph, frozenset(cut)).common(graph.outputs)
     first = sharding(drop_unused(replace(graph, outputs=tuple(cut))))
-    if not common or isinstance(first, ByMeetings | SinglePartition):
+    if not common or isinstance(first, ByMeetings | ByInterests | SinglePartition):
         return None
     return ByMeetings(tuple(cut), tuple(sorted(key.name for key in common)), first)
 

@@ -21,7 +21,7 @@ from whimbrel.io._streams import known_ending
 from whimbrel.io.atomic import format_by_ending, refuse_packed, writing
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import decoded
-from whimbrel.model.deliveries import CHANGES, delivery_columns, has_deliveries, without_areas
+from whimbrel.model.deliveries import AREA, CHANGES, delivery_columns, has_deliveries, without_areas
 from whimbrel.model.frames import arrow_table
 from whimbrel.model.schema import Coordinates
 
@@ -83,7 +83,8 @@ def write_detections(
     positions
         For "mfjson": where and when the events were, as `whimbrel.io.frames.positions` gives it.
     interest_areas
-        Whether to write the area of each delivery's interest as WKT, too; it is longer than all the rest.
+        Whether to write the area of each delivery's interest, too, as geometries are written; it is longer
+        than all the rest.
     """
     chosen = format or format_by_ending(target, ENDINGS, default="jsonl")
     refuse_packed(target, chosen)
@@ -177,7 +178,20 @@ def _parted(table: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def _delivery_members(batch: pa.RecordBatch) -> dict[str, pa.Array]:
-    return {name: _text.json_values(batch.column(name)) for name in delivery_columns(batch.schema)}
+    return {
+        name: _text.json_values(_area_texts(batch.column(name)) if name == AREA else batch.column(name))
+        for name in delivery_columns(batch.schema)
+    }
+
+
+def _area_texts(column: pa.Array) -> pa.Array:
+    """Write areas as WKT; many rows have the same one."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    used = encoded.indices.unique().drop_null()
+    texts = encoded.dictionary.take(used)
+    if pa.types.is_binary(texts.type) or pa.types.is_large_binary(texts.type):
+        texts = _text.wkt(texts)
+    return texts.take(pc.index_in(encoded.indices, used))
 
 
 def _feature_properties(batch: pa.RecordBatch, fixed: tuple[str, ...]) -> dict[str, pa.Array]:
@@ -248,6 +262,8 @@ def _write_csv(table: pa.Table, file: IO[bytes]) -> None:
 
 
 def _csv_column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    if name == AREA and name in delivery_columns(batch.schema):
+        return _area_texts(batch.column(name))
     column = decoded(batch.column(name))
     if name == "geometry":
         return _text.wkt(column)

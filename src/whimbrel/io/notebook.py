@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from whimbrel.io.frames import coordinates_of
 from whimbrel.io.map import map_snippet
-from whimbrel.model.deliveries import delivery_columns, has_deliveries
+from whimbrel.model.deliveries import AREA, delivery_columns, has_deliveries
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.words import many
 
@@ -147,7 +147,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _texts(head: pa.Table, name: str) -> list[str]:
     column = head[name]
-    if name == "geometry":
+    if name in ("geometry", AREA):
         return _places(column.to_pylist(), coordinates_of(head))
     if pa.types.is_timestamp(column.type):
         return [_moment(value) for value in column.cast(pa.int64()).to_pylist()]

@@ -14,7 +14,7 @@ CHANGES = ("removed", "kept", "added")
 
 DELIVERY = ("query", "focal", "interest", "interest_start", "told", "live", "change", "delivery")
 AREA = "interest_area"
-"""Where the interest is, as WKT: dictionary-encoded, as many deliveries are of one interest."""
+"""Where the interest is, as WKB: dictionary-encoded, as many deliveries are of one interest."""
 
 PREDICTED = "predicted"
 """Whether that area was predicted; only of queries that ask for prediction."""

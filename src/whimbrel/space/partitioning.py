@@ -32,16 +32,75 @@ class PartitionedRows:
     is_primary: npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """How places are parted among shards that each know everything within reach of their own."""
+
+    reach_m: float
+    shards: int
+
+    def of_shard(self, shard: int) -> PlacesOfShard:
+        """Give the places of one shard."""
+        return PlacesOfShard(self, shard)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacesOfShard:
+    """The places in the cells of one shard."""
+
+    cells: Cells
+    shard: int
+
+    def holds(self, x: Floats, y: Floats, coordinates: Coordinates | None) -> npt.NDArray[np.bool_]:
+        """Tell which of some places are its own."""
+        cells = _cells(self.cells.reach_m, coordinates)
+        own: npt.NDArray[np.bool_] = _shards_of(cells.at(x, y), self.cells.shards) == self.shard
+        return own
+
+
 def place_copies(
-    x: Floats, y: Floats, reach_m: float, shards: int, coordinates: Coordinates | None
+    x: Floats,
+    y: Floats,
+    reach_m: float,
+    shards: int,
+    coordinates: Coordinates | None,
+    everywhere: npt.NDArray[np.bool_] | None = None,
 ) -> PartitionedRows:
-    """Partition events at points (NaN: nowhere) among shards; every copy comes once."""
-    cells = _Globe(reach_m) if coordinates is Coordinates.LONLAT else _Plane(reach_m)
+    """Partition events at points (NaN: nowhere) among shards; every copy comes once.
+
+    Those that are needed `everywhere` go to all shards.
+    """
+    cells = _cells(reach_m, coordinates)
     nowhere = np.isnan(x) | np.isnan(y)
     x, y = np.where(nowhere, 0.0, x), np.where(nowhere, 0.0, y)
     numbers = np.stack([cells.at(x, y), *cells.corners(x, y)])
     numbers[:, nowhere] = 0  # what lies nowhere is near nothing: any shard will do
-    of_cell = (_scrambled(numbers) % np.uint64(shards)).astype(np.int64)
+    of_cell = _shards_of(numbers, shards)
+    placed = _copies(of_cell)
+    if everywhere is None or not everywhere.any():
+        return placed
+    near = ~everywhere[placed.row]
+    spread = np.repeat(np.flatnonzero(everywhere), shards)
+    shard = np.tile(np.arange(shards), int(np.count_nonzero(everywhere)))
+    rows = np.concatenate([placed.row[near], spread])
+    order = np.argsort(rows, kind="stable")
+    return PartitionedRows(
+        rows[order],
+        np.concatenate([placed.shard[near], shard])[order],
+        np.concatenate([placed.is_primary[near], shard == of_cell[0, spread]])[order],
+    )
+
+
+def _cells(reach_m: float, coordinates: Coordinates | None) -> _Globe | _Plane:
+    return _Globe(reach_m) if coordinates is Coordinates.LONLAT else _Plane(reach_m)
+
+
+def _shards_of(cells: Ints, shards: int) -> Ints:
+    return (_scrambled(cells) % np.uint64(shards)).astype(np.int64)
+
+
+def _copies(of_cell: Ints) -> PartitionedRows:
+    """Send each event to the shards of its own cell and of those at the corners of its reach, once each."""
     new = np.ones(of_cell.shape, np.bool_)
     for corner_number in range(1, len(of_cell)):
         new[corner_number] = (of_cell[:corner_number] != of_cell[corner_number]).all(axis=0)

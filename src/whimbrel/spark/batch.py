@@ -18,21 +18,33 @@ from whimbrel.errors import WhimbrelError
 from whimbrel.graph.operators import Graph, Source
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
-from whimbrel.graph.sharding import AnyPartition, ByKeys, ByMeetings, BySpace, SinglePartition
+from whimbrel.graph.sharding import (
+    AnyPartition,
+    ByInterests,
+    ByKeys,
+    ByMeetings,
+    BySpace,
+    SinglePartition,
+)
 from whimbrel.model.batch import normalise
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates, Type
 from whimbrel.model.settings import check_settings
 from whimbrel.space.geometry import in_units
-from whimbrel.space.partitioning import place_copies
+from whimbrel.space.partitioning import Cells, place_copies
 from whimbrel.spark.contents import columns_of_equals
 from whimbrel.spark.frames import Prepared, place_of, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
+from whimbrel.spark.packing import without_marks
+from whimbrel.spark.retelling import RetellingJob, hands_on, retold
 from whimbrel.spark.rows import DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.settings import BatchSettings
 from whimbrel.spark.types import detection_schema, quoted
 from whimbrel.spark.warming import begin
-from whimbrel.spark.worker import IS_EVENT, PRIMARY, SHARD, Batches, WorkerJob, run_partition
+from whimbrel.spark.worker import IS_EVENT, IS_UPDATE, PRIMARY, SHARD, Batches, WorkerJob, run_partition
+
+MOST_THAT_FOLLOW = 32
+"""Unless asked for more, interests are told of in so many shards at most: location updates go to all."""
 
 
 class OnePartition(UserWarning):
@@ -84,7 +96,7 @@ def _run(
         query, frame, coordinates=coordinates_given, filtered=not whole, reading=reading, **how
     )
     settings: dict[str, Any] = {"coordinates": coordinates_given, "reading": prepared.reading}
-    job = WorkerJob(query, prepared.attributes, settings, whole=whole)
+    job = WorkerJob(query, prepared.attributes, settings, whole=whole, told=prepared.told)
     if whole and isinstance(prepared.sharding, ByMeetings) and prepared.has_id:
         given = {"coordinates": coordinates_given, "reading": reading, **how}
         return _meetings_and_all_else(query, frame, prepared.sharding, partitions, given)
@@ -97,8 +109,14 @@ def _run(
         is_sharded=partitioned.is_sharded,
         by_space=partitioned.by_space,
         query_of=partitioned.query_of,
+        cells=partitioned.cells,
     )
-    schema = outcome_schema(job.attributes) if whole else detection_schema(job.attributes)
+    if hands_on(query, prepared.sharding):
+        job = replace(job, whole=True, hands_on=True)
+        told = sorted_.frame.mapInArrow(run_partition(job), outcome_schema(job.attributes, job.told))
+        compared = RetellingJob(query, job.rows, replace(job.rows, whole=whole))
+        return retold(told, compared, _default_partitions(prepared, partitions))
+    schema = (outcome_schema if whole else detection_schema)(job.attributes, job.told)
     return sorted_.frame.mapInArrow(run_partition(job), schema)
 
 
@@ -111,6 +129,7 @@ class PartitionedFrame:
     is_sharded: bool = False
     by_space: bool = False
     query_of: Callable[[int], Query] | None = None
+    cells: Cells | None = None
 
     def sorted(self) -> Sorted:
         """Sort partitions by time, where Spark's order is that of event time."""
@@ -159,7 +178,7 @@ def partition_frame(prepared: Prepared, partitions: int | None, job: WorkerJob) 
             if usable:
                 return PartitionedFrame(prepared, _by(frame, partitions, usable))
             why = f"the events have no column for {', '.join(str(key) for key, _ in columns)}"
-        case BySpace(reach_m):
+        case BySpace(reach_m) | ByInterests(reach_m):
             if prepared.kind("geometry") is None:
                 return _by_space(prepared, partitions, reach_m, job)
             why = "locations come as geometries, which Spark cannot partition; give points as columns"
@@ -230,12 +249,14 @@ def _cell_column(key: Key, prepared: Prepared) -> Column | None:
 
 def _by_space(prepared: Prepared, partitions: int | None, reach_m: float, job: WorkerJob) -> PartitionedFrame:
     """Send every event to the shards that have a cell within reach of it."""
-    shards = _default_partitions(prepared, partitions)
-    fields = list(prepared.frame.schema.fields)
+    follows = isinstance(prepared.sharding, ByInterests)
+    shards = _default_partitions(prepared, partitions, MOST_THAT_FOLLOW if follows else None)
+    fields = [field for field in prepared.frame.schema.fields if field.name != IS_UPDATE]
     schema = sql.StructType(fields).add(SHARD, "integer").add(PRIMARY, "boolean")
     copies = prepared.frame.mapInArrow(copy_to_shards(job, reach_m, shards), schema)
     partitioned = copies.repartition(shards, fn.col(quoted(SHARD)))
-    return PartitionedFrame(prepared, partitioned, is_sharded=True, by_space=True)
+    cells = Cells(reach_m, shards) if follows else None
+    return PartitionedFrame(prepared, partitioned, is_sharded=True, by_space=True, cells=cells)
 
 
 def _by_meetings(
@@ -273,9 +294,9 @@ def _meetings_and_all_else(
     return whole.select(*(fn.col(quoted(name)) for name in schema.names))
 
 
-def _default_partitions(prepared: Prepared, partitions: int | None) -> int:
-    setting = prepared.frame.sparkSession.conf.get("spark.sql.shuffle.partitions")
-    return partitions or int(setting or 8)
+def _default_partitions(prepared: Prepared, partitions: int | None, most: int | None = None) -> int:
+    setting = int(prepared.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 8)
+    return partitions or min(setting, most or setting)
 
 
 def copy_to_shards(job: WorkerJob, reach_m: float, shards: int) -> Callable[[Batches], Batches]:
@@ -284,8 +305,9 @@ def copy_to_shards(job: WorkerJob, reach_m: float, shards: int) -> Callable[[Bat
     def run(batches: Batches) -> Batches:
         for batch in batches:
             x, y, coordinates = places(batch, job)
-            placed = place_copies(x, y, reach_m, shards, coordinates)
-            copies = batch.take(pa.array(placed.row))
+            everywhere, events = without_marks(batch)
+            placed = place_copies(x, y, reach_m, shards, coordinates, everywhere)
+            copies = events.take(pa.array(placed.row))
             arrays = [*copies.columns, pa.array(placed.shard.astype(np.int32)), pa.array(placed.is_primary)]
             yield pa.RecordBatch.from_arrays(arrays, names=[*copies.schema.names, SHARD, PRIMARY])
 

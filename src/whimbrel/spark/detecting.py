@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from whimbrel.graph.query import Query
 from whimbrel.spark import batch, stream
-from whimbrel.spark.settings import BatchSettings, DetectSettings, StreamSettings
+from whimbrel.spark.settings import BatchSettings, DetectSettings, FollowingSettings
 
 __all__ = ["DataFrame", "detect", "outcomes"]
 
@@ -18,10 +18,10 @@ def detect(query: Query, frame: DataFrame, **settings: Unpack[DetectSettings]) -
 
     A static frame gives a static one, a streaming frame a streaming one, with the columns `id`, `type`,
     `start`, `end`, `geometry` (WKB), the attributes of the detections, and `events` (ids). The settings are
-    `whimbrel.spark.settings.BatchSettings` or `StreamSettings`.
+    `whimbrel.spark.settings.BatchSettings` or `FollowingSettings`.
     """
     if frame.isStreaming:
-        return stream.detect(query, frame, **cast("StreamSettings", settings))
+        return stream.detect(query, frame, **cast("FollowingSettings", settings))
     return batch.detect(query, frame, **cast("BatchSettings", settings))
 
 
@@ -32,5 +32,5 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[DetectSettings])
     JSON in `event` and a `reason`; `progress` with counts in `progress`. The settings are those of `detect`.
     """
     if frame.isStreaming:
-        return stream.outcomes(query, frame, **cast("StreamSettings", settings))
+        return stream.outcomes(query, frame, **cast("FollowingSettings", settings))
     return batch.outcomes(query, frame, **cast("BatchSettings", settings))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Unpack
 
 import pyarrow as pa
@@ -16,12 +18,14 @@ from whimbrel.engine.identity import ATTRIBUTES
 from whimbrel.engine.input_notes import InputNotes, types_named
 from whimbrel.engine.total_order import ARRIVAL
 from whimbrel.errors import DataError
+from whimbrel.graph.mobile import FocalObjects
+from whimbrel.graph.mobile.reading import Selections, read_of, selections_of, updates_of
+from whimbrel.graph.mobile.sharding import sharding_of
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.operators.base import Types
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.query import Query
-from whimbrel.graph.required_columns import RequiredColumns
-from whimbrel.graph.sharding import ByMeetings, BySpace, Sharding, SinglePartition, sharding
+from whimbrel.graph.sharding import ByInterests, ByMeetings, BySpace, Sharding, SinglePartition
 from whimbrel.lang.outputs import merged, output_types
 from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, Normaliser
 from whimbrel.model.columns import ARROW_TYPES, natural
@@ -30,8 +34,9 @@ from whimbrel.model.reading import PART, Reading, ReadSettings
 from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
 from whimbrel.spark.contents import with_contents
 from whimbrel.spark.lines import LINE, arrow_type_said, coordinates_said, file_said, is_attribute
-from whimbrel.spark.pushdown import rows_wanted, selections
-from whimbrel.spark.types import attributes_of, quoted, type_of
+from whimbrel.spark.pushdown import rows_wanted
+from whimbrel.spark.types import DeliveryColumns, attributes_of, quoted, type_of
+from whimbrel.spark.worker import IS_UPDATE
 
 Columns = Mapping[str, "str | Column"]
 
@@ -47,6 +52,8 @@ class Prepared:
     attributes: Types
     """Those of the detections."""
     sharding: Sharding
+    told: DeliveryColumns | None = None
+    """What deliveries have besides detections, if the query follows objects."""
     reading: Reading = Reading()
     """How the engine reads the rows; the columns have their names already."""
     notes: tuple[str, ...] = ()
@@ -68,12 +75,14 @@ def prepare(
     *,
     coordinates: str | None = None,
     filtered: bool = True,
+    lists_change: bool = False,
     reading: Reading | None = None,
     **how: Unpack[ReadSettings],
 ) -> Prepared:
     """Rename columns, leave out what the query does not read, and check that the rest makes events.
 
-    `filtered` also leaves out the rows that no part of the query reads. With a `reading`, the columns have
+    `filtered` also leaves out the rows that no part of the query reads; `lists_change` says that objects may
+    be put on the lists of those that are followed. With a `reading`, the columns have
     their names already.
     """
     graph = query.rewritten
@@ -83,9 +92,9 @@ def prepare(
             frame, reading, noticed = named(frame, query, **how)
     default_type = reading.default_type
     types = attributes_of(frame.schema)
-    partitioning = _sharding_of(graph, frame)
+    partitioning = _sharding_of(query, frame)
     with _naming_file(frame):
-        read = _read(graph, query, frame)
+        read = _read(query, frame)
         _check(frame, read, query, coordinates, reading)
     # Whoever wants an account of all events also learns in which line a rejected one stood.
     hidden = [ATTRIBUTES] if filtered else [ATTRIBUTES, LINE]
@@ -94,20 +103,68 @@ def prepare(
         # A shuffle forgets in which order rows came; on streams the tasks that pack events note it.
         frame = frame.withColumn(ARRIVAL, fn.monotonically_increasing_id())
     if filtered:
-        has_type = "type" in frame.columns
-        wanted = rows_wanted(
-            selections(graph), types, query.schemas, has_type=has_type, default_type=default_type
-        )
+        wanted = _rows(selections_of(query), query, frame, types, default_type)
         frame = frame if wanted is None else frame.where(wanted)
+    if isinstance(partitioning, ByInterests):
+        frame = frame.withColumn(IS_UPDATE, _is_update(query, frame, types, default_type, lists_change))
     declared = {name: kind for schema in query.schemas.values() for name, kind in schema.attributes.items()}
     attributes = merged(output_types(query, types | declared))
-    return Prepared(frame, graph, types, attributes, partitioning, reading, noticed.lines())
+    told = _delivery_columns(query, types | declared)
+    return Prepared(frame, graph, types, attributes, partitioning, told, reading, noticed.lines())
 
 
-def _sharding_of(graph: Graph, frame: DataFrame) -> Sharding:
+def _delivery_columns(query: Query, types: Mapping[str, Type]) -> DeliveryColumns | None:
+    """Say what deliveries have besides detections; keys of several types are written as text."""
+    keys = {each.focal.key for each in query.mobile}
+    kinds = {Type.STRING if key == "source" else types.get(key, Type.STRING) for key in keys}
+    if not kinds:
+        return None
+    predicts = any(each.policy.prediction is not None for each in query.mobile)
+    return DeliveryColumns(kinds.pop() if len(kinds) == 1 else Type.STRING, predicts)
+
+
+def _rows(
+    wanted: Selections, query: Query, frame: DataFrame, types: Mapping[str, Type], default_type: str | None
+) -> Column | None:
+    """Say which rows are read as one of some selections; None: any may be."""
+    has_type = "type" in frame.columns
+    return rows_wanted(wanted, types, query.schemas, has_type=has_type, default_type=default_type)
+
+
+def _is_update(
+    query: Query,
+    frame: DataFrame,
+    types: Mapping[str, Type],
+    default_type: str | None,
+    lists_change: bool,
+) -> Column:
+    """Say which rows may be location updates of objects that are followed; all of these are among them."""
+    cases = []
+    for each in query.mobile:
+        case = _rows(updates_of([each]), query, frame, types, default_type)
+        case = fn.lit(True) if case is None else case
+        cases.append(case & _has_followed_key(each.focal, frame, lists_change))
+    named = fn.col("type").isNotNull() if "type" in frame.columns else fn.lit(True)
+    return fn.coalesce(named & reduce(or_, cases), fn.lit(False))
+
+
+def _has_followed_key(focal: FocalObjects, frame: DataFrame, lists_change: bool) -> Column:
+    """Say which rows may be of an object that is followed; text is compared where both are text."""
+    if focal.key not in frame.columns:
+        return fn.lit(True)  # the engine says what it makes of events without a key
+    column, known = fn.col(quoted(focal.key)), focal.only
+    if known is None and focal.listed is not None and not lists_change:
+        known = frozenset(each.key for each in focal.listed)
+    is_text = isinstance(frame.schema[focal.key].dataType, sql.StringType)
+    if known is None or not is_text or not all(isinstance(each, str) for each in known):
+        return column.isNotNull()
+    return column.isin(sorted(map(str, known)))
+
+
+def _sharding_of(query: Query, frame: DataFrame) -> Sharding:
     """Decide how events are partitioned; shapes may reach farther than places that are partitioned by."""
-    chosen = sharding(graph)
-    if isinstance(chosen, BySpace | ByMeetings) and "geometry" in frame.columns:
+    chosen = sharding_of(query)
+    if isinstance(chosen, BySpace | ByMeetings | ByInterests) and "geometry" in frame.columns:
         return SinglePartition(
             "locations in a 'geometry' column may be of any size; give points as x and y instead"
         )
@@ -181,12 +238,12 @@ def notes_of(query: Query, frame: DataFrame, **how: Unpack[ReadSettings]) -> tup
 
 def _named_by(query: Query) -> frozenset[str]:
     """Name the attributes that a query reads."""
-    return frozenset(RequiredColumns(query.rewritten, query.functions).atoms)
+    return read_of(query).atoms
 
 
 def _with_type(reading: Reading, query: Query, noticed: InputNotes) -> Reading:
     """Take the type that the query reads, if it is one, for events that do not say theirs."""
-    types = types_named(frozenset(selections(query.graph)))
+    types = types_named(frozenset(selections_of(query)))
     if len(types) == 1:
         (only,) = types
         noticed.take(AS_NAMED, (f"type is {only!r} for all events, the only one that the query reads",))
@@ -194,9 +251,9 @@ def _with_type(reading: Reading, query: Query, noticed: InputNotes) -> Reading:
     return replace(reading, types=types)
 
 
-def _read(graph: Graph, query: Query, frame: DataFrame) -> list[str]:
+def _read(query: Query, frame: DataFrame) -> list[str]:
     """Name the columns that a query reads, in their order."""
-    needs = RequiredColumns(graph, query.functions)
+    needs = read_of(query)
     usable = {field.name for field in frame.schema.fields if is_attribute(field)}
     wanted = usable if needs.all_atoms else needs.atoms
     read_files = {field.name for field in frame.schema.fields if arrow_type_said(field) is not None}

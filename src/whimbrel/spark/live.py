@@ -20,9 +20,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError, QueryError, WhimbrelError
+from whimbrel.graph.mobile.sharding import sharding_of
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
-from whimbrel.graph.sharding import AnyPartition, ByKeys, SinglePartition, sharding, sharding_words
+from whimbrel.graph.sharding import AnyPartition, ByKeys, SinglePartition, sharding_words
 from whimbrel.io.detections import attribute_texts
 from whimbrel.lang.wbl.compile import compile_text
 from whimbrel.model.schema import MADE_OF_SEVERAL, Coordinates, Type
@@ -185,18 +186,24 @@ class LiveJob(StreamJob):
 
     keys: tuple[Key, ...] = field(default=())
 
-    def session(self) -> Session:
+    def session(self, shard: int) -> Session:
         """Open the session of a shard, without queries."""
-        session = super().session()
+        session = super().session(shard)
         session.name_queries()
         return session
 
     def compiled(self, order: QueryChange) -> Query:
         """Compile a query, and refuse it if its events are not partitioned as it needs them."""
         query = compile_text(order.query or "")
-        needed = sharding(query.rewritten)
+        needed = sharding_of(query)
         if not self.keys or isinstance(needed, AnyPartition):
             return query
+        if query.mobile:
+            raise QueryError(
+                f"the events of this stream are partitioned by {', '.join(map(str, self.keys))}, and "
+                f"{query.mobile[0].name} follows objects: it needs those around them",
+                hint="start the stream with by=None",
+            )
         shared = needed.keys if isinstance(needed, ByKeys) else ()
         missing = [str(key) for key in self.keys if key not in shared]
         if missing:
@@ -218,8 +225,8 @@ class LiveProcessor(ShardProcessor):
         super().init(handle)
         self._queries = handle.getValueState("queries", "queries string")
 
-    def _open(self) -> Session:
-        session = self.job.session()
+    def _open(self, shard: int) -> Session:
+        session = self.job.session(shard)
         for name, text in json.loads(value_of(self._queries)):
             session.add(compile_text(text), name=name)
         return session

@@ -21,14 +21,14 @@ from whimbrel.engine.streams import cell_names
 from whimbrel.engine.total_order import ARRIVAL
 from whimbrel.engine.values import Column, decoded, from_arrow
 from whimbrel.graph.policies import Key
-from whimbrel.graph.sharding import ByKeys, BySpace, Sharding, SinglePartition
+from whimbrel.graph.sharding import ByInterests, ByKeys, BySpace, Sharding, SinglePartition
 from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import BEGINNING_OF_TIME
 from whimbrel.space import geometry
 from whimbrel.space.partitioning import place_copies
 from whimbrel.spark.lines import normalise_lines
-from whimbrel.spark.worker import PRIMARY, Batches, larger, spare_modules
+from whimbrel.spark.worker import IS_UPDATE, PRIMARY, Batches, larger, spare_modules
 
 PACKED = pa.schema(
     [
@@ -165,9 +165,10 @@ def _partitioned(
     events: pa.RecordBatch, packing: Packing, coordinates: Coordinates | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Part events by shard, those of a shard staying in their order."""
-    if isinstance(packing.sharding, BySpace):
+    everywhere, events = without_marks(events)
+    if isinstance(packing.sharding, BySpace | ByInterests):
         x, y = centres(events, coordinates)
-        placed = place_copies(x, y, packing.sharding.reach_m, packing.shards, coordinates)
+        placed = place_copies(x, y, packing.sharding.reach_m, packing.shards, coordinates, everywhere)
         events = events.take(pa.array(placed.row)).append_column(PRIMARY, pa.array(placed.is_primary))
         numbers = placed.shard
     else:
@@ -182,6 +183,14 @@ def _partitioned(
         if size:
             yield shard, events.slice(begin, size)
         begin += size
+
+
+def without_marks(events: pa.RecordBatch) -> tuple[np.ndarray | None, pa.RecordBatch]:
+    """Take the mark of location updates off events: they go to all shards."""
+    if IS_UPDATE not in events.schema.names:
+        return None, events
+    marks = events.column(IS_UPDATE).to_numpy(zero_copy_only=False).astype(np.bool_)
+    return marks, events.drop_columns([IS_UPDATE])
 
 
 def shard_numbers(

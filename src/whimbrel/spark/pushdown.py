@@ -14,27 +14,12 @@ from pyspark.sql import functions as fn
 
 from whimbrel.graph.clauses import Between, Comparison, OneOf, read_clause
 from whimbrel.graph.expressions import Attribute, Binary, Expr, Literal, conjuncts
-from whimbrel.graph.operators import ANY, Filter, Graph, Source
-from whimbrel.graph.scope import selection
+from whimbrel.graph.mobile.reading import Selections
+from whimbrel.graph.operators import ANY
 from whimbrel.model.schema import RESERVED_COLUMNS, EventSchema, Type
 from whimbrel.spark.types import quoted
 
 Types = Mapping[str, Type]
-Selections = dict[str, list[Expr | None]]
-"""Event types, each with the conditions one of which an event of it has to fit; None: every event fits."""
-
-
-def selections(graph: Graph) -> Selections:
-    """Find out which atomic events the operators of a graph read."""
-    conditions: Selections = {}
-    for operator in graph.operators:
-        if isinstance(operator, Filter):
-            continue
-        for input in operator.inputs:
-            root, condition = selection(graph, input)
-            if isinstance(root, Source):
-                conditions.setdefault(root.event_type, []).append(condition)
-    return conditions
 
 
 def rows_wanted(

@@ -9,6 +9,7 @@ from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -17,9 +18,11 @@ from whimbrel.engine.session import Session
 from whimbrel.engine.values import decoded
 from whimbrel.graph.operators.base import Types
 from whimbrel.model.time import format_instant
-from whimbrel.spark.types import arrow_schema
+from whimbrel.spark.types import DeliveryColumns, arrow_schema
 
 DETECTION, LATE, DUPLICATE, REJECTED, PROGRESS = "detection", "late", "duplicate", "rejected", "progress"
+INTEREST = "interest"
+"""An interest that begins or ends: for who compares what shards tell of an object."""
 REFUSED = "refused"
 """A change of the queries that could not be made."""
 
@@ -34,9 +37,9 @@ _SIDE = pa.schema([("event", pa.string()), ("reason", pa.string()), ("@line", _P
 _PROGRESS = pa.struct([(name, pa.int64()) for name in PROGRESS_COLUMNS])
 
 
-def outcome_schema(attributes: Types) -> sql.StructType:
+def outcome_schema(attributes: Types, told: DeliveryColumns | None = None) -> sql.StructType:
     """List the columns of outcomes: `kind`, those of detections, `event`, `reason`, `@line`, `progress`."""
-    return from_arrow_schema(OutcomeRows(attributes).schema)
+    return from_arrow_schema(OutcomeRows(attributes, told=told).schema)
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,13 @@ class OutcomeRows:
 
     attributes: Types
     whole: bool = True
+    told: DeliveryColumns | None = None
+    """What deliveries have besides detections, if the query follows objects."""
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the batches."""
-        columns = list(arrow_schema(self.attributes))
+        columns = list(arrow_schema(self.attributes, self.told))
         if not self.whole:
             return pa.schema(columns)
         return pa.schema([pa.field("kind", pa.string()), *columns, *_SIDE, pa.field("progress", _PROGRESS)])
@@ -77,6 +82,24 @@ class OutcomeRows:
         for kind, table in others.items():
             if table is not None:
                 yield self._batch(kind, {"event": pa.array(_texts(table), pa.string())}, table.num_rows)
+
+    @property
+    def detection_columns(self) -> list[str]:
+        """Name the columns of detections."""
+        return arrow_schema(self.attributes, self.told).names
+
+    def again(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Write outcomes that were written before."""
+        if not self.whole:
+            rows = rows.filter(pc.equal(rows.column("kind"), DETECTION)).select(self.detection_columns)
+        yield from (batch for batch in rows.to_batches() if batch.num_rows)
+
+    def interests(self, table: pa.Table | None) -> Iterator[pa.RecordBatch]:
+        """Write interests that begin or end."""
+        for batch in () if table is None else table.combine_chunks().to_batches():
+            columns = {name: batch.column(name) for name in batch.schema.names}
+            columns["interest_start"] = columns["start"]
+            yield self._batch(INTEREST, columns, batch.num_rows)
 
     def refused(self, orders: Sequence[str], reasons: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Write changes of the queries that could not be made, and why."""

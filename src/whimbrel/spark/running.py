@@ -18,6 +18,7 @@ from whimbrel.engine.ingest import Counts
 from whimbrel.engine.input_notes import InputNotes
 from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY
 from whimbrel.engine.result import Detections, events_table
+from whimbrel.graph.mobile.reading import selections_of
 from whimbrel.graph.query import Query
 from whimbrel.io.detections import sorted_detections
 from whimbrel.io.rejected import RejectedWriter
@@ -29,7 +30,6 @@ from whimbrel.spark.batch import outcomes
 from whimbrel.spark.errors import plain_errors
 from whimbrel.spark.frames import coordinates_of, named, place_of
 from whimbrel.spark.lines import PLACED_SCHEMA, arrow_type_said, file_said, write_placed
-from whimbrel.spark.pushdown import selections
 from whimbrel.spark.rows import COUNTED, DETECTION, DUPLICATE, HIDDEN, PROGRESS, REJECTED
 from whimbrel.spark.settings import BatchSettings
 from whimbrel.spark.types import attributes_of
@@ -60,7 +60,7 @@ def run(
     renamed, reading, noticed = named(frame, query, **read_settings(settings))
     _take_seen(noticed, progress.column("event").to_pylist(), renamed)
     metadata = _metadata(query, renamed, settings)
-    types = frozenset(selections(query.graph))
+    types = frozenset(selections_of(query))
     warnings = noticed.warnings(counts, [query.graph], types, reading, detections.num_rows)
     return Detections(
         detections.replace_schema_metadata(metadata),

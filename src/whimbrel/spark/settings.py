@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TYPE_CHECKING, cast
 
 from whimbrel.errors import WhimbrelError
+from whimbrel.model.length import metres
 from whimbrel.model.reading import Reading, ReadSettings, read_settings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.settings import check_settings
 from whimbrel.model.time import duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class BatchSettings(ReadSettings, total=False):
@@ -38,7 +43,21 @@ class StreamSettings(ReadSettings, total=False):
     """As for `whimbrel.run`."""
 
 
-class DetectSettings(BatchSettings, StreamSettings, total=False):
+class FollowingSettings(StreamSettings, total=False):
+    """Those of a query that may follow objects."""
+
+    followed: DataFrame | None
+    """A streaming frame of objects that are put on the lists of mobile queries, or taken off.
+
+    It has the columns `action` (follow or unfollow) and `key`, and perhaps `query` (the name of the mobile
+    query; else all that have lists), `radius` and `lifetime` (of this object alone), and `number` (by which
+    those of a micro-batch are ordered).
+    """
+    reach: float | str | None
+    """The largest radius that any of them may ask for, for good; None: the largest that the query has."""
+
+
+class DetectSettings(BatchSettings, FollowingSettings, total=False):
     """The settings of detection in either kind of DataFrame."""
 
 
@@ -51,11 +70,15 @@ class StreamPlan:
     heartbeat: int | None = None
     coordinates: Coordinates | str | None = None
     read: ReadSettings = field(default_factory=ReadSettings)
+    followed: DataFrame | None = None
+    reach_m: float = 0.0
 
     @classmethod
-    def of(cls, settings: StreamSettings, function: str) -> StreamPlan:
+    def of(
+        cls, settings: StreamSettings, function: str, known: type[StreamSettings] = StreamSettings
+    ) -> StreamPlan:
         """Check what a function was given."""
-        check_settings(settings, StreamSettings, f"{function}() on a streaming DataFrame")
+        check_settings(settings, known, f"{function}() on a streaming DataFrame")
         shards, heartbeat = settings.get("shards"), settings.get("heartbeat")
         if shards is not None and shards < 1:
             raise WhimbrelError(f"shards is {shards}; it must be at least 1")
@@ -65,4 +88,6 @@ class StreamPlan:
             None if heartbeat is None else duration(heartbeat),
             settings.get("coordinates"),
             read_settings(settings),
+            cast("DataFrame | None", settings.get("followed")),
+            metres(cast("float | str | None", settings.get("reach")) or 0.0),
         )

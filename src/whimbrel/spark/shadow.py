@@ -21,7 +21,8 @@ from pyspark.sql import functions as fn
 from whimbrel.backtesting.compare import difference_texts
 from whimbrel.backtesting.shadow import CANDIDATE, Shadow
 from whimbrel.engine.session import Session
-from whimbrel.errors import DataError
+from whimbrel.engine.snapshot import Blocks
+from whimbrel.errors import DataError, QueryError
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.query import Query
 from whimbrel.graph.sharding import AnyPartition, ByKeys, ByMeetings, BySpace, Sharding, SinglePartition
@@ -91,6 +92,11 @@ def outcomes_shadow(
     """
     if not frame.isStreaming:
         raise DataError("this frame is static; over history, whimbrel.backtest compares two queries")
+    if live.mobile or candidate.mobile:
+        raise QueryError(
+            "a query that follows objects cannot run in a shadow on a stream, nor have one",
+            hint="run each on a stream of its own, and compare what they tell",
+        )
     plan = StreamPlan.of(settings, "outcomes_shadow")
     frame, reading, _ = named(frame, live, **plan.read)
     said = None if plan.coordinates is None else Coordinates(plan.coordinates)
@@ -108,8 +114,8 @@ def outcomes_shadow(
             plan.lateness,
             schemas=query.schemas,
             coordinates=query.graph.coordinates or coordinates,
-            columns=columns_read(each, query),
-            types=types_read(each.graph),
+            columns=columns_read(query),
+            types=types_read(query),
             numbered=walks(each.graph.operators),
             reading=reading,
         )
@@ -210,7 +216,7 @@ class ShadowJob(StreamJob):
         """How results are written."""
         return ShadowRows(self.attributes)
 
-    def session(self) -> Session:
+    def session(self, shard: int) -> Session:
         """Open what runs in a shard: it is kept, saved and restored as a session is."""
         theirs = Session(
             self.candidate,
@@ -219,7 +225,7 @@ class ShadowJob(StreamJob):
             owned=PRIMARY if self.by_space else None,
             coordinates=self.coordinates,
         )
-        return cast("Session", ShadowedSession(Shadow(super().session(), theirs)))
+        return cast("Session", ShadowedSession(Shadow(super().session(shard), theirs)))
 
 
 class ShadowedSession:
@@ -243,13 +249,13 @@ class ShadowedSession:
         self.settled = self.shadow.take_differences()
         return detections
 
-    def snapshot(self) -> bytes:
+    def state(self) -> Blocks:
         """Save the state of both."""
-        return self.shadow.snapshot()
+        return self.shadow.state()
 
-    def restore(self, snapshot: bytes) -> None:
+    def take_up(self, blocks: Blocks) -> None:
         """Go on with both."""
-        self.shadow.restore(snapshot)
+        self.shadow.take_up(blocks)
 
 
 class ShadowProcessor(ShardProcessor):

@@ -9,26 +9,37 @@ from typing import Any, Unpack
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from whimbrel.graph.operators import ANY, Graph
+from whimbrel.graph.mobile.reading import read_of, selections_of
+from whimbrel.graph.operators import ANY
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.policies import Key
 from whimbrel.graph.query import Query
-from whimbrel.graph.required_columns import RequiredColumns
-from whimbrel.graph.sharding import ByKeys, ByMeetings, BySpace, SinglePartition, sharding_words
+from whimbrel.graph.sharding import (
+    ByInterests,
+    ByKeys,
+    ByMeetings,
+    BySpace,
+    SinglePartition,
+    sharding_words,
+)
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import format_duration
+from whimbrel.space.partitioning import Cells
 from whimbrel.spark.batch import OnePartition
 from whimbrel.spark.checkpoints import with_shards
+from whimbrel.spark.followed import FollowingProcessor, check_followed, packed_orders
 from whimbrel.spark.frames import Prepared, coordinates_of, place_of, prepare
 from whimbrel.spark.packing import PACKED_SPARK, Packing, pack_partition
 from whimbrel.spark.processor import ANSWER, ShardProcessor, StreamJob, unpack_partition
-from whimbrel.spark.pushdown import selections
+from whimbrel.spark.retelling import HANDED_ON, RetellingJob, RetellingProcessor, hands_on
 from whimbrel.spark.rows import COUNTED, DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.session import ROCKSDB
-from whimbrel.spark.settings import StreamPlan, StreamSettings
+from whimbrel.spark.settings import FollowingSettings, StreamPlan
 from whimbrel.spark.types import quoted
 from whimbrel.spark.warming import begin
+from whimbrel.spark.worker import IS_UPDATE
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 _LOG = logging.getLogger(__name__)
@@ -36,22 +47,33 @@ METRICS = "whimbrel"
 """The name under which counts stand in the progress of a streaming query (`observedMetrics`)."""
 
 
-def detect(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings]) -> DataFrame:
+def detect(query: Query, frame: DataFrame, **settings: Unpack[FollowingSettings]) -> DataFrame:
     """Find detections of a query in a streaming DataFrame as events come; see `outcomes` for the settings."""
     detections = outcomes(query, frame, **settings).where(fn.col("kind") == DETECTION)
     return detections.select([fn.col(quoted(name)) for name in detections.columns if name not in HIDDEN])
 
 
-def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings]) -> DataFrame:
+def outcomes(query: Query, frame: DataFrame, **settings: Unpack[FollowingSettings]) -> DataFrame:
     """Find detections as events come, and also give the events that were set aside, and counts.
 
-    The settings are `whimbrel.spark.settings.StreamSettings`: `lateness`, `shards`, `heartbeat`,
-    `coordinates`, and how events are read (`columns`, `time_unit`, ...).
+    The settings are `whimbrel.spark.settings.FollowingSettings`: `lateness`, `shards`, `heartbeat`,
+    `coordinates`, how events are read (`columns`, `time_unit`, ...), and `followed` and `reach` for queries
+    that follow the objects of a list.
     """
-    plan = StreamPlan.of(settings, "outcomes")
+    plan = StreamPlan.of(settings, "outcomes", FollowingSettings)
+    check_followed(query, plan.followed)
     begun = begin(query, frame)
     coordinates_name = place_of(frame, plan.coordinates)
-    prepared = prepare(query, frame, coordinates=coordinates_name, filtered=False, **plan.read)
+    prepared = prepare(
+        query,
+        frame,
+        coordinates=coordinates_name,
+        filtered=False,
+        lists_change=plan.followed is not None,
+        **plan.read,
+    )
+    if isinstance(prepared.sharding, ByInterests) and plan.reach_m > prepared.sharding.reach_m:
+        prepared = replace(prepared, sharding=replace(prepared.sharding, reach_m=plan.reach_m))
     if isinstance(prepared.sharding, ByMeetings):
         why = f"what {', '.join(prepared.sharding.streams)} finds is followed in one place on a stream"
         prepared = replace(prepared, sharding=SinglePartition(why))
@@ -68,8 +90,8 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings])
         schemas=query.schemas,
         coordinates=coordinates,
         reading=prepared.reading,
-        columns=columns_read(prepared, query),
-        types=types_read(prepared.graph),
+        columns=columns_read(query),
+        types=types_read(query),
         numbered=walks(prepared.graph.operators),
     )
     job = StreamJob(
@@ -77,7 +99,10 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings])
         prepared.attributes,
         plan.lateness,
         packing.shards,
-        by_space=isinstance(prepared.sharding, BySpace),
+        by_space=isinstance(prepared.sharding, BySpace | ByInterests),
+        told=prepared.told,
+        cells=_cells(prepared, packing),
+        hands_on=hands_on(query, prepared.sharding),
         coordinates=coordinates,
     )
     _LOG.info(
@@ -88,19 +113,37 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[StreamSettings])
     packed = prepared.frame.mapInArrow(pack_partition(packing), PACKED_SPARK)
     if plan.heartbeat is not None:
         packed = packed.unionByName(heartbeats(frame, plan.heartbeat, packing.shards))
+    if plan.followed is not None:
+        packed = packed.unionByName(packed_orders(plan.followed, packing.shards))
     if begun is not None:
         begun.wait()  # so that the first micro-batch is as fast as the others
-    return run_packed(packed, job, ShardProcessor(job))
+    processor = ShardProcessor if plan.followed is None else FollowingProcessor
+    return run_packed(packed, job, processor(job))
+
+
+def _cells(prepared: Prepared, packing: Packing) -> Cells | None:
+    """Part places among the shards, where interests are told of by place."""
+    plan = prepared.sharding
+    return Cells(plan.reach_m, packing.shards) if isinstance(plan, ByInterests) else None
 
 
 def run_packed(packed: DataFrame, job: StreamJob, processor: ShardProcessor) -> DataFrame:
     """Run the engines over packed events."""
     _use_rocksdb(packed)
-    answers = packed.groupBy("shard").transformWithStateInPandas(
-        processor, ANSWER, outputMode="append", timeMode="none"
-    )
-    rows = answers.mapInArrow(unpack_partition, outcome_schema(job.attributes))
+    answers = _stateful(packed, processor, HANDED_ON if job.hands_on else ANSWER)
+    if job.hands_on:
+        assert job.query is not None
+        compared = RetellingJob(job.query, job.rows, job.rows, job.shards)
+        answers = _stateful(answers, RetellingProcessor(compared), ANSWER)
+    rows = answers.mapInArrow(unpack_partition, outcome_schema(job.attributes, job.told))
     return with_shards(rows.observe(METRICS, *_metrics()), job.shards)
+
+
+def _stateful(frame: DataFrame, processor: StatefulProcessor, answer: str) -> DataFrame:
+    """Run a stateful operator, shard by shard."""
+    return frame.groupBy("shard").transformWithStateInPandas(
+        processor, answer, outputMode="append", timeMode="none"
+    )
 
 
 def heartbeats(frame: DataFrame, behind: int, shards: int) -> DataFrame:
@@ -159,16 +202,16 @@ def default_shards(frame: DataFrame, shards: int | None) -> int:
     return min(4 * partitions, 256)
 
 
-def types_read(graph: Graph) -> frozenset[str] | None:
-    """Name the types of events that a graph reads; None: all."""
-    types = frozenset(selections(graph))
+def types_read(query: Query) -> frozenset[str] | None:
+    """Name the types of events that a query reads; None: all."""
+    types = frozenset(selections_of(query))
     return None if ANY in types else types
 
 
-def columns_read(prepared: Prepared, query: Query) -> frozenset[str] | None:
+def columns_read(query: Query) -> frozenset[str] | None:
     """Name the attributes of events that a query reads; None: all."""
-    needs = RequiredColumns(prepared.graph, query.functions)
-    return None if needs.all_atoms else frozenset(needs.atoms)
+    needs = read_of(query)
+    return None if needs.all_atoms else needs.atoms | {IS_UPDATE}
 
 
 def _use_rocksdb(frame: DataFrame) -> None:

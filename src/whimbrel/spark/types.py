@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import types as sql
@@ -11,6 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from whimbrel.engine.identity import ATTRIBUTES
 from whimbrel.graph.operators.base import Types
 from whimbrel.model.columns import ARROW_TYPES
+from whimbrel.model.deliveries import DELIVERY_COLUMNS
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
 _WHIMBREL: tuple[tuple[tuple[type[sql.DataType], ...], Type], ...] = (
@@ -39,26 +41,48 @@ def attributes_of(schema: sql.StructType) -> dict[str, Type]:
     return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
-def detection_schema(attributes: Types) -> sql.StructType:
-    """List the columns of a frame of detections."""
-    return from_arrow_schema(arrow_schema(attributes))
+@dataclass(frozen=True)
+class DeliveryColumns:
+    """What deliveries have besides detections."""
+
+    focal: Type
+    """The type of the keys of the objects."""
+    predicted: bool = False
+    """Whether they say if an area was predicted."""
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        """Describe the columns."""
+        kinds = {"interest": pa.int64(), "live": pa.bool_(), "predicted": pa.bool_()}
+        kinds |= dict.fromkeys(("interest_start", "told"), pa.timestamp("us", "UTC"))
+        kinds |= {"focal": ARROW_TYPES[self.focal]}
+        names = [name for name in DELIVERY_COLUMNS if self.predicted or name != "predicted"]
+        return [pa.field(name, kinds.get(name, pa.string())) for name in names]
 
 
-def arrow_schema(attributes: Types) -> pa.Schema:
+def detection_schema(attributes: Types, told: DeliveryColumns | None = None) -> sql.StructType:
+    """List the columns of a frame of detections, or of deliveries."""
+    return from_arrow_schema(arrow_schema(attributes, told))
+
+
+def arrow_schema(attributes: Types, told: DeliveryColumns | None = None) -> pa.Schema:
     """Describe the same columns as Arrow has them."""
+    own = [] if told is None else told.fields
+    named = _named(attributes, [] if told is None else DELIVERY_COLUMNS)
     fields = [
         pa.field("id", pa.string()),
         pa.field("type", pa.string()),
         pa.field("start", pa.timestamp("us", "UTC")),
         pa.field("end", pa.timestamp("us", "UTC")),
         pa.field("geometry", pa.binary()),
-        *(pa.field(name, ARROW_TYPES[kind or Type.STRING]) for name, kind in _named(attributes).items()),
+        *(pa.field(name, ARROW_TYPES[kind or Type.STRING]) for name, kind in named.items()),
+        *own,
         pa.field("events", pa.list_(pa.string())),
     ]
     return pa.schema(fields)
 
 
-def _named(attributes: Mapping[str, Type | None]) -> dict[str, Type | None]:
+def _named(attributes: Mapping[str, Type | None], told: Sequence[str]) -> dict[str, Type | None]:
     """Keep attributes apart from the fixed columns, as the engine does."""
-    fixed = ("id", "type", "start", "end", "geometry", "events")
+    fixed = ("id", "type", "start", "end", "geometry", "events", *told)
     return {(f"{name}_" if name in fixed else name): kind for name, kind in attributes.items()}

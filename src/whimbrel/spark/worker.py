@@ -22,12 +22,17 @@ from whimbrel.engine.session import SLICE, Session
 from whimbrel.graph.operators.base import Types
 from whimbrel.graph.query import Query
 from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME
+from whimbrel.space.partitioning import Cells
 from whimbrel.spark.lines import Gate
 from whimbrel.spark.rows import OutcomeRows, counts_since
+from whimbrel.spark.types import DeliveryColumns
 
 SHARD, PRIMARY = "@shard", "@primary"
 """Columns added where nearby events are partitioned together: the shard that a copy of an event is for, and
 whether it is the primary copy, in the shard that the event itself lies in."""
+
+IS_UPDATE = "@is_update"
+"""The column that marks location updates of objects that a query follows: every shard needs them."""
 
 IS_EVENT = "@is_event"
 """The column that tells events from a row that is there so that a worker starts."""
@@ -50,6 +55,12 @@ class WorkerJob:
     """Whether events say in a column which shard they are for; then there is a session for each."""
     by_space: bool = False
     """Whether some of them are copies from a neighbouring shard."""
+    told: DeliveryColumns | None = None
+    """What deliveries have besides detections, if the query follows objects."""
+    cells: Cells | None = None
+    """How places are parted, where each shard tells of the interests around its own."""
+    hands_on: bool = False
+    """Whether what is told is compared afterwards, object by object."""
     query_of: Callable[[int], Query] | None = None
     """The query that a shard runs, where each runs another."""
     whole: bool = False
@@ -60,12 +71,18 @@ class WorkerJob:
     @property
     def rows(self) -> OutcomeRows:
         """How results are written."""
-        return OutcomeRows(self.attributes, self.whole)
+        return OutcomeRows(self.attributes, self.whole, self.told)
 
     def session(self, shard: int) -> Session:
         """Open a session for one shard."""
         query = self.query if self.query_of is None else self.query_of(shard)
-        session = Session(query, lateness=None, owned=PRIMARY if self.by_space else None, **self.settings)
+        session = Session(
+            query,
+            lateness=None,
+            owned=PRIMARY if self.by_space else None,
+            places=None if self.cells is None else self.cells.of_shard(shard),
+            **self.settings,
+        )
         session.reads_once = True
         return session
 
@@ -115,11 +132,13 @@ def _run_shard(job: WorkerJob, shard: int, batches: Iterable[pa.RecordBatch]) ->
         for table in tables:
             detections += table.num_rows
             yield from rows.detections(table)
+        yield from rows.interests(session.take_interests())
         yield from rows.set_aside(session, gate.take_rejected())
     progress = counts_since(session.counts, Counts())
     _LOG.info("shard %d: %d events, %d detections", shard, session.counts.received, detections)
+    counted = 0 if job.hands_on else detections  # who compares them counts what is told in the end
     yield from rows.progress(
-        {**progress, "detections": detections, "shard": shard}, session.ingest.noticed.seen()
+        {**progress, "detections": counted, "shard": shard}, session.ingest.noticed.seen()
     )
 
 

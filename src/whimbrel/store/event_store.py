@@ -20,7 +20,7 @@ from whimbrel.engine.bounded import run
 from whimbrel.engine.input_notes import InputNotes
 from whimbrel.engine.result import Detections
 from whimbrel.errors import DataError, WhimbrelError
-from whimbrel.graph.mobile.reading import columns_read
+from whimbrel.graph.mobile.reading import read_of
 from whimbrel.graph.query import Query
 from whimbrel.io.atomic import writing
 from whimbrel.io.rejected import RejectedWriter
@@ -658,7 +658,7 @@ def _free_name(state: StoreState) -> str:
 
 def _needed(query: Query, attributes: Iterable[str]) -> set[str] | None:
     """Name the attributes of atomic events that a query reads, as the store calls them; None: all."""
-    needs = columns_read(query)
+    needs = read_of(query)
     if needs.all_atoms:
         return None
     named = Reading(is_settled=True).named(attributes, query.schemas, needs.atoms)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from whimbrel.engine.input_notes import types_named
 from whimbrel.errors import DataError
-from whimbrel.graph.mobile.reading import columns_read, types_read
+from whimbrel.graph.mobile.reading import read_of, types_read
 from whimbrel.graph.query import Query
 from whimbrel.io.files import read_events
 from whimbrel.model.batch import Normalised, Normaliser
@@ -134,7 +134,7 @@ def _read(
     """Read the events of a file; those without an id are named after the file and their row."""
     batches: list[pa.RecordBatch] = []
     reading = Reading(types=types_named(types_read(query)))
-    read = columns_read(query).atoms
+    read = read_of(query).atoms
     for piece in read_events(step.path, schemas=query.schemas).pieces():
         try:
             normalised = Normaliser(query.schemas, coordinates, reading, read=read).normalise(piece.batch)

@@ -43,7 +43,8 @@ from whimbrel.engine.shapes import lay_out
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.errors import QueryError
 from whimbrel.graph.mobile import CircleInterest, FunctionInterest, SectorInterest
-from whimbrel.space.kernels.exact import CIRCLE
+from whimbrel.model.antimeridian import unwrapped
+from whimbrel.space.kernels.exact import BOX, CIRCLE
 
 BOTH = pytest.mark.parametrize("coordinates", [PLANE, LONLAT])
 LARGE = [(0, 0), (3, 0), (3, 3), (0, 3)]
@@ -272,3 +273,28 @@ def test_circles_are_shown_as_polygons_around_poles_and_the_antimeridian_too():
     assert len(ring) == 33
     away = np.hypot((ring[:, 0] - 10) * np.cos(np.radians(50)), ring[:, 1] - 50) * DEGREE_M
     assert away == pytest.approx(1e3, rel=1e-3)
+
+
+@BOTH
+@given(data=st.data())
+def test_areas_are_written_as_they_are_laid_out(coordinates, data):
+    lots = [
+        built(data.draw(interests(unit(coordinates))), [data.draw(samples(coordinates))], coordinates)
+        for _ in range(data.draw(st.integers(1, 4)))
+    ]
+    with_hole = areas_of_shapes([shapely.Polygon(LARGE, [HOLE]), None, shapely.box(0, 0, 1, 1)], coordinates)
+    areas = AreaSet.concat([with_hole, *lots])
+    areas = areas.take(np.array(data.draw(st.permutations(range(len(areas))))))
+    read = shapely.from_wkb(areas.wkb().to_numpy(zero_copy_only=False))
+    for kind, laid_out, shown in zip(areas.kind, areas.shapes(), read, strict=True):
+        if laid_out is None:
+            assert (shown is None) == (kind == NOWHERE)
+            continue
+        points = shapely.get_coordinates(shown)
+        assert coordinates is PLANE or np.abs(points[:, 0]).max() <= 180.0
+        turns = (points - shapely.get_coordinates(laid_out)) / (360.0, 1.0)
+        if kind == BOX:
+            assert shapely.equals(laid_out, shapely.box(*shapely.bounds(unwrapped(shown))))
+        else:
+            assert np.abs(turns - turns.round()).max() < 1e-12
+            assert not turns[:, 1].any()

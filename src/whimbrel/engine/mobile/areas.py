@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whimbrel.engine.kernels import areas as k
 from whimbrel.engine.kernels import shapes
 from whimbrel.engine.kernels.place_index import boxes_around
+from whimbrel.engine.locations import wkb_of_corners
 from whimbrel.engine.row_store import different, offsets_of, ranges
 from whimbrel.engine.shapes import NO_SHAPE
 from whimbrel.engine.snapshot import Blocks
@@ -196,43 +198,87 @@ class AreaSet:
         return found
 
     def texts(self) -> pa.Array:
-        """Write them as WKT, as deliveries show them; null for what is nowhere.
+        """Write them as WKT; null for what is nowhere."""
+        return pa.array(wkt_column(self.wkb().to_numpy(zero_copy_only=False)), pa.string())
+
+    def wkb(self) -> pa.Array:
+        """Write them as well-known binary, as deliveries show them; null for what is nowhere.
 
         Circles are shown as polygons. What crosses the antimeridian has corners on both sides of it.
         """
-        import shapely
-
-        shown = self.shapes()
-        circles = np.flatnonzero(self.kind == CIRCLE)
-        if len(circles):
-            shown[circles] = self._as_polygons(circles)
+        is_circle, is_polygon = self.kind == CIRCLE, self.kind == POLYGON
+        counts = np.select([self.kind == BOX, is_circle], [4, 4 * QUARTER], 0)
+        counts[is_polygon] = self.corners[self.rings[is_polygon]] - 1
+        special = self._of_several_rings() | self._holds_a_pole()
+        counts[special] = 0
+        offsets = offsets_of(counts)
+        points = np.empty((int(offsets[-1]), 2))
+        begins, polygons = offsets[:-1], np.flatnonzero(is_polygon & ~special)
+        taken = ranges(self.rings[polygons] + 1, 2 * counts[polygons])
+        points[ranges(begins[polygons], counts[polygons])] = self.corners[taken].reshape(-1, 2)
+        boxes, circles = np.flatnonzero(self.kind == BOX), np.flatnonzero(is_circle & ~special)
+        around = self.numbers[boxes][:, _ROUND_A_BOX[:8]]
+        points[begins[boxes][:, None] + np.arange(4)] = around.reshape(-1, 4, 2)
+        points[begins[circles][:, None] + np.arange(4 * QUARTER)] = self._around_circles(circles)
         if self.is_lonlat:
-            beyond = np.flatnonzero((np.abs(shapely.bounds(shown)[:, [0, 2]]) > 180.0).any(axis=1))
-            if len(beyond):
-                shown[beyond] = shapely.transform(shown[beyond], _within_180)
-        return pa.array(wkt_column(shapely.to_wkb(shown)), pa.string())
+            points = _within_180(points)
+        written = wkb_of_corners(offsets, *plain(points.T))
+        if not special.any():
+            return written
+        others = pa.array(self._special_wkb(np.flatnonzero(special)), pa.binary())
+        return pc.replace_with_mask(written, pa.array(special), others)
 
-    def _as_polygons(self, circles: Int64Array) -> npt.NDArray[np.object_]:
+    def _of_several_rings(self) -> BoolArray:
+        """Tell which polygons have holes or parts."""
+        found = np.zeros(len(self), np.bool_)
+        gaps = np.flatnonzero(np.isnan(self.corners))
+        if len(gaps):
+            polygons = np.flatnonzero(self.rings != NO_RINGS)
+            order = np.argsort(self.rings[polygons])
+            at = np.searchsorted(self.rings[polygons][order], gaps, side="right") - 1
+            found[polygons[order[at]]] = True
+        return found
+
+    def _holds_a_pole(self) -> BoolArray:
+        """Tell which circles reach a pole, so that their borders are no polygons in degrees."""
+        if not self.is_lonlat:
+            return np.zeros(len(self), np.bool_)
+        away = np.minimum(self.numbers[:, 2] / EARTH_RADIUS_M, np.pi)
+        reaches: BoolArray = np.abs(np.radians(self.numbers[:, 1])) + away >= np.pi / 2
+        return reaches & (self.kind == CIRCLE)
+
+    def _special_wkb(self, rows: Int64Array) -> npt.NDArray[np.object_]:
+        """Write what has several rings, and circles that hold a pole."""
         import shapely
 
+        found = np.empty(len(rows), dtype=object)
+        for place, row in enumerate(rows.tolist()):
+            if self.kind[row] == POLYGON:
+                found[place] = self._polygon(int(self.rings[row]))
+                continue
+            _, y, radius_m, _ = self.numbers[row]
+            lat, away = math.radians(y), min(radius_m / EARTH_RADIUS_M, math.pi)
+            (border,) = self._around_circles(np.array([row]))
+            found[place] = _around_a_pole(border, lat + away >= math.pi / 2, lat - away <= -math.pi / 2)
+        if self.is_lonlat:
+            found = shapely.transform(found, _within_180)
+        return np.asarray(shapely.to_wkb(found, byte_order=1), dtype=object)
+
+    def _around_circles(self, circles: Int64Array) -> FloatArray:
+        """Give the corners of the polygons that are shown for circles."""
         x, y, radius_m, _ = self.numbers[circles].T[:, :, None]
         turns = np.arange(4 * QUARTER) * (np.pi / 2 / QUARTER)
+        decimals = _DECIMALS[self.coordinates]
         if not self.is_lonlat:
-            corners = np.stack([x + radius_m * np.cos(turns), y + radius_m * np.sin(turns)], axis=2)
-            return np.asarray(shapely.polygons(corners.round(_DECIMALS[self.coordinates])), dtype=object)
+            return np.stack([x + radius_m * np.cos(turns), y + radius_m * np.sin(turns)], axis=2).round(
+                decimals
+            )
         away, lat = np.minimum(radius_m / EARTH_RADIUS_M, np.pi), np.radians(y)
         up = np.sin(lat) * np.cos(away) + np.cos(lat) * np.sin(away) * np.sin(turns)
         across = np.degrees(
             np.arctan2(np.cos(turns) * np.sin(away) * np.cos(lat), np.cos(away) - np.sin(lat) * up)
         )
-        corners = np.stack([x + across, np.degrees(np.arcsin(np.clip(up, -1, 1)))], axis=2)
-        corners = corners.round(_DECIMALS[self.coordinates])
-        found = np.asarray(shapely.polygons(corners), dtype=object)
-        north = (lat + away >= np.pi / 2)[:, 0]
-        south = (lat - away <= -np.pi / 2)[:, 0]
-        for row in np.flatnonzero(north | south):
-            found[row] = _around_a_pole(corners[row], bool(north[row]), bool(south[row]))
-        return found
+        return np.stack([x + across, np.degrees(np.arcsin(np.clip(up, -1, 1)))], axis=2).round(decimals)
 
 
 _ARRAYS = ("kind", "numbers", "rings", "corners")

@@ -21,6 +21,7 @@ from whimbrel.engine.row_store import different, offsets_of
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, UInt64Array
 from whimbrel.model.deliveries import CHANGES
+from whimbrel.model.time import END_OF_TIME
 
 REMOVED, KEPT, ADDED = 0, 1, 2
 
@@ -146,13 +147,36 @@ def delivery_table(
         "live": pa.array(joined.known >= interests.start[place]),
         "change": pa.array(CHANGES).take(pa.array(joined.change)),
         "delivery": _ids(joined, query, focal, interests, place),
-        "interest_area": pa.DictionaryArray.from_arrays(at, interests.areas.texts()),
+        "interest_area": pa.DictionaryArray.from_arrays(at, interests.areas.wkb()),
     }
     if says_predicted:
         columns["predicted"] = pa.array(interests.candidate[place] != AROUND_OBJECT)
     for name, column in columns.items():
         table = table.append_column(name, column)
     return table.replace_schema_metadata({**(table.schema.metadata or {}), DELIVERIES_KEY: b"1"})
+
+
+INTERESTS = pa.schema(
+    [("query", pa.string()), ("interest", pa.int64()), ("start", UTC), ("end", UTC), ("told", UTC),
+     ("interest_area", pa.string())]
+)  # fmt: skip
+"""The columns of a table of interests, besides `focal`: `end` is null while nobody knows it, and `told` is
+from when on what is known is told."""
+
+
+def interest_table(interests: Interests, query: str, keys: Sequence[object]) -> pa.Table:
+    """Write interests as a table; `keys` are those of the objects by their numbers."""
+    ends = pa.array(interests.end, mask=interests.end >= END_OF_TIME)
+    columns = [
+        pa.repeat(pa.scalar(query), len(interests)),
+        pa.array(interests.number),
+        pa.array(interests.start).cast(UTC),
+        ends.cast(UTC),
+        pa.array(interests.start - interests.lifetime).cast(UTC),
+        interests.areas.texts(),
+    ]
+    focal = pa.array([keys[obj] for obj in interests.obj.tolist()])
+    return pa.table(columns, schema=INTERESTS).append_column("focal", focal)
 
 
 def _ranks_of(texts: pa.Array) -> Int64Array:

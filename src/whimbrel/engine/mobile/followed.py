@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from time import thread_time_ns
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from whimbrel.engine.mobile.area_counts import AreaCounts
 from whimbrel.engine.mobile.areas import AreaSet, ObjectPlaces, areas_at, areas_of_shapes, snapped
 from whimbrel.engine.mobile.chained_runs import ChainedRuns
 from whimbrel.engine.mobile.cohorts import NOBODY, Cohorts
-from whimbrel.engine.mobile.deliveries import Told, delivery_table
+from whimbrel.engine.mobile.deliveries import Told, delivery_table, interest_table
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.history import EventHistory
 from whimbrel.engine.mobile.interests import AROUND_OBJECT, Interests
@@ -31,7 +32,7 @@ from whimbrel.engine.mobile.waypoints import LastRoutes, SamplesSoFar
 from whimbrel.engine.saved_state import Savable
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.source_events import Selector, SourceEvents
-from whimbrel.engine.values import Int64Array
+from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.errors import StateError
 from whimbrel.graph.mobile import (
     CorridorInterest,
@@ -45,6 +46,14 @@ from whimbrel.model.schema import Coordinates, Value
 from whimbrel.model.time import BEGINNING_OF_TIME
 
 
+class OwnedPlaces(Protocol):
+    """The places of a session, where others have the other places."""
+
+    def holds(self, x: FloatArray, y: FloatArray, coordinates: Coordinates | None) -> BoolArray:
+        """Tell which of some places are its own."""
+        ...
+
+
 class FollowedObjects:
     """The objects that a mobile query follows, and their interests.
 
@@ -52,15 +61,25 @@ class FollowedObjects:
     """
 
     def __init__(
-        self, query: MobileQuery, events: SourceEvents, name: str, window: int, monitor: Monitor
+        self,
+        query: MobileQuery,
+        events: SourceEvents,
+        name: str,
+        window: int,
+        monitor: Monitor,
+        owned: OwnedPlaces | None = None,
     ) -> None:
         self.query = query
         self.monitor = monitor
         self.events = events
+        self.owned = owned
         self.keys = FocalKeys(query.focal)
         self.updates = LocationUpdates(query.focal, self.keys, events, name)
         self.timelines = Timelines(query.policy.refresh, query.silent)
-        self.telling = telling(query.policy)
+        self._hands_on = owned is not None and query.policy.deliver != "all"
+        """Whether another one compares what is told here with what is told of other places."""
+        self.telling = telling(replace(query.policy, deliver="all") if self._hands_on else query.policy)
+        self._handed_on: list[pa.Table] = []
         self.measured: MeasuredInterests | None = None
         """What measures the quality of interests, if that is asked for."""
         self.current: Interests | None = None
@@ -102,6 +121,8 @@ class FollowedObjects:
     def due(self) -> int:
         """When something happens even if no event comes."""
         waiting = [self.before + 1] if self._last > self.before else []
+        if self._hands_on and self.current is not None and len(self.current):
+            waiting.append(int(self.current.end.min()))
         return min([self.timelines.due, self.telling.due, *waiting])
 
     def begin(self, coordinates: Coordinates) -> None:
@@ -169,6 +190,8 @@ class FollowedObjects:
             self._measure(interests, updates, areas, each, watermark)
         told, of = self.telling.tell(had, interests, watermark)
         self.monitor.note_told(told, of)
+        if self._hands_on:
+            self._hand_on(interests, watermark)
         self.current = interests.take(interests.end > watermark)
         if each is not None:
             each.keep(np.concatenate([self.current.member, self._prepared_members(watermark)]))
@@ -176,6 +199,17 @@ class FollowedObjects:
         if self._counts is not None:
             self._counts.forget_before(watermark + 1 - self._counted)
         return self._table(told, of)
+
+    def _hand_on(self, interests: Interests, watermark: int) -> None:
+        """Take note of the interests that begin or end in a step."""
+        changed = interests.take((interests.start > self.before) | (interests.end <= watermark))
+        if len(changed):
+            self._handed_on.append(interest_table(changed, self.query.name, self.keys.values()))
+
+    def take_interests(self) -> list[pa.Table]:
+        """Take the interests that began or ended since the last time, where another one compares them."""
+        taken, self._handed_on = self._handed_on, []
+        return taken
 
     def _step_runs(
         self, each: Cohorts | ChainedRuns, of: Interests, since: Int64Array, watermark: int
@@ -212,7 +246,12 @@ class FollowedObjects:
     def _of_step(
         self, updates: Updates, switches: Switches, ended: Ended, coordinates: Coordinates
     ) -> Interests:
-        """Give the interests that a step is about: those that have not ended before, and those that begin."""
+        """Give the interests that a step is about: those that have not ended before, and those that begin.
+
+        Where other sessions have the other places, an interest is that of the one which has its centre.
+        """
+        if self.owned is not None:
+            switches = switches.take(self.owned.holds(*self._centres(switches, coordinates), coordinates))
         chosen = self._areas_used(updates, switches, coordinates)
         begun = Interests(
             obj=switches.obj,
@@ -244,9 +283,7 @@ class FollowedObjects:
             assert isinstance(self.query.interest, FunctionInterest)
             shapes = self._samples.shapes(self.query.interest, switches.obj, switches.time, coordinates)
             return areas_of_shapes(shapes, coordinates)
-        x, y = switches.x, switches.y
-        if self.query.policy.grid_m is not None:
-            x, y = snapped(x, y, self.query.policy.grid_m, coordinates)
+        x, y = self._centres(switches, coordinates)
         places = ObjectPlaces(x, y, switches.from_x, switches.from_y, self.keys.radii(switches.obj))
         along = self._routes if isinstance(self.query.interest, CorridorInterest) else None
         routes = None if along is None else along.at(switches.row)
@@ -273,6 +310,11 @@ class FollowedObjects:
             watermark,
             self.keys.longest_lifetime(self.query.lifetime),
         )
+
+    def _centres(self, switches: Switches, coordinates: Coordinates) -> tuple[FloatArray, FloatArray]:
+        if self.query.policy.grid_m is None:
+            return switches.x, switches.y
+        return snapped(switches.x, switches.y, self.query.policy.grid_m, coordinates)
 
     def _table(self, told: list[Told], of: Interests) -> pa.Table | None:
         """Write what is told as one table."""
@@ -325,10 +367,12 @@ class FollowedObjects:
 
 def _with_ends(interests: Interests, ended: Ended) -> Interests:
     """Say of interests of earlier steps when they end, as far as that is known now."""
-    if not len(ended.obj):
+    if not len(ended.obj) or not len(interests):
         return interests
     order = np.argsort(interests.obj, kind="stable")
-    at = order[np.searchsorted(interests.obj[order], ended.obj)]
+    place = np.minimum(np.searchsorted(interests.obj[order], ended.obj), len(order) - 1)
+    known = interests.obj[order[place]] == ended.obj  # others are told of elsewhere
+    at = order[place[known]]
     end = interests.end.copy()
-    end[at] = np.minimum(end[at], ended.end)
+    end[at] = np.minimum(end[at], ended.end[known])
     return replace(interests, end=end)

@@ -46,6 +46,7 @@ OF_QUERIES = (
     "steps_once",
     "steps_each",
     "cohorts_begun",
+    "selections",
     "selections_reused",
     "latency",
     "latency_max",

@@ -37,6 +37,7 @@ _SAMPLED = 8
 """So many rows of each cell are looked at to find the borders of cells."""
 
 
+_SAVED = ("rows", "times", "x", "y")
 _SPREAD = (5, 95)
 """Between these percentiles the extent of rows is measured: a few far ones do not count."""
 
@@ -251,19 +252,20 @@ class PlaceIndex:
     def save(self, blocks: Blocks, name: str) -> None:
         """Write all rows."""
         self._seal()
-        names = ("rows", "times", "x", "y")
-        kept = [array[self._rows.begin : self._rows.end] for array in self._rows.arrays]
-        firsts = self._cells.arrays[0][self._chunks[:, k.FIRST_CELL]] - self._rows.begin
-        blocks.put_arrays(name, {**dict(zip(names, kept, strict=True)), "chunks": firsts})
-        blocks.put_json(f"{name}/since", self._since)
+        firsts = self._cells.arrays[0][self._chunks[:, k.FIRST_CELL]].tolist()
+        for number, (first, end) in enumerate(pairwise([*firsts, self._rows.end])):
+            # Each for itself: old ones are the same as in the snapshot before, and need not be kept again.
+            chunk = [array[first:end] for array in self._rows.arrays]
+            blocks.put_arrays(f"{name}/{number}", dict(zip(_SAVED, chunk, strict=True)))
+        blocks.put_json(name, {"since": self._since, "chunks": len(firsts)})
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
-        self._since = blocks.json(f"{name}/since")
+        about = blocks.json(name)
+        self._since = about["since"]
         self._pending.clear()
         self._forget_all()
-        arrays = blocks.arrays(name)
-        firsts = arrays.pop("chunks").tolist()
-        for first, end in pairwise([*firsts, len(arrays["rows"])]):
-            self._rows.push(*(array[first:end] for array in arrays.values()))
-            self._part(self._rows.end - (end - first))
+        for number in range(about["chunks"]):
+            arrays = blocks.arrays(f"{name}/{number}")
+            self._rows.push(*(arrays[each] for each in _SAVED))
+            self._part(self._rows.end - len(arrays["rows"]))

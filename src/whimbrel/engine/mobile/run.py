@@ -14,13 +14,15 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.mobile.chained_runs import ChainedRuns
 from whimbrel.engine.mobile.cohorts import Cohorts
-from whimbrel.engine.mobile.followed import FollowedObjects
+from whimbrel.engine.mobile.followed import FollowedObjects, OwnedPlaces
 from whimbrel.engine.mobile.found_once import FoundOnce
 from whimbrel.engine.mobile.history import EventHistory, GivenHistory, History, TimePointHistory
+from whimbrel.engine.mobile.known_answers import KnownAnswers
 from whimbrel.engine.mobile.measured import MeasuredInterests
 from whimbrel.engine.mobile.measures import memory_of
 from whimbrel.engine.mobile.member_operators import known_of
 from whimbrel.engine.mobile.member_pipeline import MemberPipeline
+from whimbrel.engine.mobile.member_steps import SelectionReuse
 from whimbrel.engine.mobile.monitor import Monitor, rows_taken
 from whimbrel.engine.mobile.once import OncePipeline
 from whimbrel.engine.mobile.optimisations import ALL, Optimisations
@@ -37,6 +39,7 @@ from whimbrel.graph.expressions import Attribute
 from whimbrel.graph.mobile import FunctionInterest, MobileQuery, RefreshWhenQualityFalls
 from whimbrel.graph.mobile.additional_time import additional_time
 from whimbrel.graph.mobile.parts import parts
+from whimbrel.graph.mobile.reusing import reused_operators
 from whimbrel.graph.query import Query
 from whimbrel.graph.reach import anchors
 from whimbrel.graph.required_columns import ColumnSet, all_read, read_by
@@ -50,17 +53,23 @@ LOOK_RARELY = 200
 class MobileRun(Pipeline):
     """The mobile queries of a query at run time.
 
-    It has no outputs of its own: what it tells, it writes as tables of deliveries.
+    It has no outputs of its own: what it tells, it writes as tables of deliveries. Where other sessions have
+    other places, only interests around `owned` ones are told of.
     """
 
     def __init__(
-        self, query: Query, events: SourceEvents, name: str, optimisations: Optimisations = ALL
+        self,
+        query: Query,
+        events: SourceEvents,
+        name: str,
+        optimisations: Optimisations = ALL,
+        owned: OwnedPlaces | None = None,
     ) -> None:
         self.query, self.name, self.observer = query, name, None
         self.graph = query.graph
         self.atoms = events
         self.context = ExecutionContext(events.stream, query.functions, query.graph.coordinates)
-        self.following = [Following(each, events, name, optimisations) for each in query.mobile]
+        self.following = [Following(each, events, name, optimisations, owned) for each in query.mobile]
         self.required = all_read(each.required for each in self.following)  # type: ignore[assignment]
         self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
         self.selections, self.streams, self.runtimes, self.outputs = [], {}, {}, []
@@ -113,9 +122,18 @@ class MobileRun(Pipeline):
         """Give the deliveries of a step."""
         yield from self._told
 
+    def take_interests(self) -> list[pa.Table]:
+        """Take the interests that began or ended since the last time, where another one compares them."""
+        return [table for each in self.following for table in each.objects.take_interests()]
+
     def clear_made(self) -> None:
         """Say that nothing is new."""
         self._told = []
+
+    def warnings(self) -> list[str]:
+        """Say which of the mobile queries has followed nobody: a name may be written in another way."""
+        idle = [each.query for each in self.following if not each.objects.timelines.numbers.any()]
+        return [f"{each.name!r} has followed nobody: {_what_is_missing(each)}" for each in idle]
 
     def forget_before(self, time: int) -> None:
         """Let go of what was made of events that are gone."""
@@ -180,6 +198,14 @@ class MobileRun(Pipeline):
             each.load(blocks, f"{name}/{number}")
 
 
+def _what_is_missing(query: MobileQuery) -> str:
+    focal = query.focal
+    if focal.listed is not None:
+        return f"no {focal.type} with a place has a {focal.key} that is on its list"
+    asked = "" if focal.only is None and focal.condition is None else ", and is what it asks for"
+    return f"no {focal.type} has a {focal.key} and a place{asked}"
+
+
 def _fingerprint(query: Query) -> str:
     """Name a query with mobile ones so that a changed one has another name; lists change while it runs."""
     marks: list[Any] = [fingerprint(query.graph)]
@@ -194,7 +220,12 @@ class Following:
     """One mobile query: what is found once, what is found for each interest, and who is told."""
 
     def __init__(
-        self, query: MobileQuery, events: SourceEvents, name: str, optimisations: Optimisations = ALL
+        self,
+        query: MobileQuery,
+        events: SourceEvents,
+        name: str,
+        optimisations: Optimisations = ALL,
+        owned: OwnedPlaces | None = None,
     ) -> None:
         self.query = query
         self.events = events
@@ -204,9 +235,12 @@ class Following:
         self.back = additional_time(query.detect.graph)
         window = query.lifetime + max(self.back.values(), default=0)
         self.monitor = Monitor()
-        self.objects = FollowedObjects(query, events, name, window, self.monitor)
+        self.objects = FollowedObjects(query, events, name, window, self.monitor, owned)
         self.once = OncePipeline(query.detect, self.parts, events, name) if self.parts.once.outputs else None
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
+        self._reused = reused_operators(query, self.parts.each)
+        answers = {each.name: KnownAnswers() for each in self._reused if each.not_equal is None}
+        self.reuse = SelectionReuse(answers)
         self._model = self._member_pipeline() if self.parts.each.outputs else None
         self.found: FoundOnce | None = None
         self.cohorts: Cohorts | ChainedRuns | None = None
@@ -308,12 +342,18 @@ class Following:
             self.once.collect(self.found, self._excluded)
         self.monitor.count("processor_once", thread_time_ns() - began)
         table = self.objects.step(self.events.stream.watermark, coordinates, self.found, self.cohorts)
+        self._count_selections()
         if self.once is not None:
             self.once.clear_made()
         self._look_at_memory()
         self._forget()
         self.monitor.count("processor", thread_time_ns() - began)
         return table
+
+    def _count_selections(self) -> None:
+        self.monitor.count("selections", self.reuse.selections)
+        self.monitor.count("selections_reused", self.reuse.reused)
+        self.reuse.selections = self.reuse.reused = 0
 
     def _look_at_memory(self) -> None:
         """Take note of the memory that is held, so rarely that it takes no time to speak of."""
@@ -374,7 +414,7 @@ class Following:
         given: dict[str, OperatorStream] = {}
         if self.once is not None:
             given = {name: self.once.streams[name] for name in self.parts.given}
-        pipeline = MemberPipeline(self._each, self.events, self.name, given)
+        pipeline = MemberPipeline(self._each, self.events, self.name, given, self.reuse)
         pipeline.context.coordinates = coordinates or pipeline.context.coordinates
         return pipeline
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from whimbrel.engine.arrays import NO_ROWS, longer
 from whimbrel.engine.kernels import focal_objects as k
 from whimbrel.engine.mobile.updates import Updates
 from whimbrel.engine.saved_state import SavedState
-from whimbrel.engine.values import FloatArray, Int64Array
+from whimbrel.engine.values import BoolArray, FloatArray, Int64Array
 from whimbrel.graph.mobile import Refresh, RefreshEvery, RefreshWhenMoved
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME
@@ -46,6 +46,10 @@ class Switches:
             np.full(len(some), END_OF_TIME), updates.x[some], updates.y[some],
             came_from[:, 0], came_from[:, 1], updates.row[some],
         )  # fmt: skip
+
+    def take(self, which: BoolArray) -> Switches:
+        """Give some of them."""
+        return Switches(*(getattr(self, each.name)[which] for each in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

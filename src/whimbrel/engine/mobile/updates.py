@@ -64,9 +64,10 @@ class FocalKeys(SavedState):
 
     def of_rows(self, events: SourceEvents, rows: Int64Array) -> Int64Array:
         """Give the number of the object that each event is of; -1 where it is nobody's."""
-        return self._codes(events.stream.store.column(Attribute(None, self.name), rows))
+        return self.codes_of(events.stream.store.column(Attribute(None, self.name), rows))
 
-    def _codes(self, keys: Column) -> Int64Array:
+    def codes_of(self, keys: Column) -> Int64Array:
+        """Give the number of the object that each key is of; -1 for none."""
         codes = np.full(len(keys), -1, np.int64)
         if keys.type is None:
             return codes
