@@ -294,7 +294,7 @@ def test_areas_are_written_as_they_are_laid_out(coordinates, data):
         assert coordinates is PLANE or np.abs(points[:, 0]).max() <= 180.0
         turns = (points - shapely.get_coordinates(laid_out)) / (360.0, 1.0)
         if kind == BOX:
-            assert shapely.equals(laid_out, shapely.box(*shapely.bounds(unwrapped(shown))))
+            assert np.abs(shapely.bounds(laid_out) - shapely.bounds(unwrapped(shown))).max() < 1e-9
         else:
             assert np.abs(turns - turns.round()).max() < 1e-12
             assert not turns[:, 1].any()

@@ -257,13 +257,19 @@ def _cohorts(one: Following) -> Cohorts | None:
 
 
 def memory_of(one: Following) -> dict[str, int]:
-    """Tell what a mobile query holds, each thing once: what all queries share, and the monitor, apart."""
+    """Tell what a mobile query holds, each thing once: what all queries share, and the monitor, apart.
+
+    What it shares with other mobile queries counts for the first of them.
+    """
     cohorts, seen = _cohorts(one), {id(one.events), id(one.monitor)}
     events = nbytes_of([one.events.stream.store], seen)
     histories = [] if cohorts is None else cohorts.histories
-    history = nbytes_of([one.found, histories, one.objects.measured], seen)
-    once = [] if one.once is None else [one.once.runtimes]
-    state = nbytes_of([*once, one.cohorts, one.objects], seen)
+    once = one.once_run if one.once_run is not None and one.once_run.query is one.query else None
+    found, runtimes = (None, {}) if once is None else (once.found, once.pipeline.runtimes)
+    if one.once_run is not None and once is None:
+        seen |= {id(one.found), id(one.once)}
+    history = nbytes_of([found, histories, one.objects.measured], seen)
+    state = nbytes_of([runtimes, one.cohorts, one.objects], seen)
     return {"history_bytes": history, "state_bytes": state, "events_bytes": events}
 
 
