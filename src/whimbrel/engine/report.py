@@ -19,15 +19,13 @@ from whimbrel.engine.row_store import Lineage, offsets_of
 from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, types_of
 from whimbrel.engine.values import Int64Array, decoded, to_arrow
 from whimbrel.graph.expressions import Attribute
-from whimbrel.model.deliveries import delivery_columns
+from whimbrel.model.deliveries import DELIVERIES_KEY, delivery_columns
 from whimbrel.model.schema import Coordinates
 
 UTC = pa.timestamp("us", "UTC")
 FIXED = ("id", "type", "start", "end", "geometry")
 COORDINATES_KEY = b"whimbrel.coordinates"
 ATTRIBUTES_KEY = b"whimbrel.attributes"
-DELIVERIES_KEY = b"whimbrel.deliveries"
-"""Tables of deliveries of mobile queries have this: they have an order of their own."""
 
 _EMPTY = pa.schema(
     [("id", pa.string()), ("type", pa.string()), ("start", UTC), ("end", UTC), ("geometry", pa.binary()),
