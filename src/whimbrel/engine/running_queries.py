@@ -58,6 +58,8 @@ class RunningQueries:
         self.pipelines: dict[str, Pipeline | QueryInstance] = {}
         self.names_queries = False
         """Whether detections say in a column `@query` which query they are of."""
+        self.watches_memory = False
+        """Whether the memory of mobile queries is looked at now and then."""
         self.measures = False
         """Whether the quality of the interests of mobile queries is measured."""
         self.plans = 0
@@ -105,6 +107,8 @@ class RunningQueries:
         started = MobileRun(query, self.events, name, self.optimisations, self.places)
         if self.measures:
             started.measure()
+        for each in started.following:
+            each.watches_memory = self.watches_memory
         started.context.coordinates = started.context.coordinates or self.context.coordinates
         if len(self.events.stream.store):
             started.catch_up()

@@ -1,8 +1,8 @@
 """Which operators of a mobile query have selections that may be reused, and why others have not.
 
-What is plain is found once for all interests. Of the rest, operators in Python are what takes long, and where
-two selections are the same, or nearly so, one of them need not be processed: if the class says that its answers
-depend on nothing else (`CustomOperator.stateless`).
+What is plain is found once for all interests. Of the rest, operators in Python are what takes long, and
+where two selections are the same, or nearly so, one of them need not be processed: if the class says that its
+answers depend on nothing else (`CustomOperator.stateless`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class ReusedOperator:
 def reused_operators(query: MobileQuery, each: Graph) -> tuple[ReusedOperator, ...]:
     """Say of the operators in Python of what runs for each interest whether their selections are reused."""
     return tuple(
-        ReusedOperator(operator.name, _why_not_equal(query, operator), _why_not_similar(query, each, operator))
+        ReusedOperator(
+            operator.name, _why_not_equal(query, operator), _why_not_similar(query, each, operator)
+        )
         for operator in each.operators
         if isinstance(operator, Custom)
     )
