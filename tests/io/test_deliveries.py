@@ -146,13 +146,14 @@ def test_keys_of_different_types_become_text() -> None:
 
 def test_detections_among_deliveries_have_no_columns_of_theirs(tmp_path: Path) -> None:
     session = wb.Session(wb.compile(QUERY.format(other="watch", key="name")), lateness=None)
-    session.add(wb.compile("define Plain detect Crash(level > 2)"))
+    session.add(wb.compile("define Plain detect Crash(level > 2) as c assign focal = c.level, live = 'no'"))
     session.push(events())
     both = session.close()
     assert counted(both).startswith("3 detections and ")
     write_detections(both, tmp_path / "d.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "d.jsonl").read_text().splitlines()]
     assert [row["type"] for row in rows if "delivery" not in row] == ["Plain"] * 3
+    assert [row["attributes"] for row in rows if "delivery" not in row] == [{"focal_": 3, "live_": "no"}] * 3
     write_detections(both, tmp_path / "d.geojson")
     features = json.loads((tmp_path / "d.geojson").read_text())["features"]
     plain = [each for each in features if each["properties"]["type"] == "Plain"]
