@@ -81,7 +81,7 @@ def interests_shown(table: DeliveryRows, first: int, last: int, outline: Outline
     for (focal, number), each in chosen:
         follower = found.get((focal, number + 1))
         until = follower["begun"] if follower else last + 1 if number == latest[focal] else each["told"] + 1
-        shape = outline(shapely.from_wkt(each["area"]))
+        shape = outline(shapely.from_wkb(each["area"]))
         times = {"from": (each["begun"] - first) / 1000, "until": (until - first) / 1000}
         shown.append({"focal": numbers[focal], "number": number, **times, **shape})
     return shown

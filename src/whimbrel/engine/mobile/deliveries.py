@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 
 from whimbrel.engine.identity import HASH, fold, hashes, hexadecimal
 from whimbrel.engine.mobile.interests import AROUND_OBJECT, Interests
-from whimbrel.engine.report import ATTRIBUTES_KEY, DELIVERIES_KEY, UTC, order_of_detections, owned_attributes
+from whimbrel.engine.report import ATTRIBUTES_KEY, UTC, order_of_detections, owned_attributes
 from whimbrel.engine.row_store import different, offsets_of
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, UInt64Array
-from whimbrel.model.deliveries import CHANGES
+from whimbrel.model.deliveries import CHANGES, DELIVERIES_KEY
 from whimbrel.model.time import END_OF_TIME
 
 REMOVED, KEPT, ADDED = 0, 1, 2
