@@ -12,6 +12,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from whimbrel.graph.mobile.reading import read_of, selections_of
+from whimbrel.graph.mobile.sharding import farthest
 from whimbrel.graph.operators import ANY
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.policies import Key
@@ -72,8 +73,9 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[FollowingSetting
         lists_change=plan.followed is not None,
         **plan.read,
     )
-    if isinstance(prepared.sharding, ByInterests) and plan.reach_m > prepared.sharding.reach_m:
-        prepared = replace(prepared, sharding=replace(prepared.sharding, reach_m=plan.reach_m))
+    if isinstance(prepared.sharding, ByInterests):
+        reach_m = max(farthest(each, plan.reach_m) for each in query.mobile)
+        prepared = replace(prepared, sharding=replace(prepared.sharding, reach_m=reach_m))
     if isinstance(prepared.sharding, ByMeetings):
         why = f"what {', '.join(prepared.sharding.streams)} finds is followed in one place on a stream"
         prepared = replace(prepared, sharding=SinglePartition(why))
