@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import geopandas as gpd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest

@@ -76,6 +76,8 @@ class CustomOperator:
 
     bounded: ClassVar[bool] = False
     """Whether a run may begin anywhere, because all that it finds follows from the restriction window."""
+    stateless: ClassVar[bool] = False
+    """Whether what it answers follows from the selection alone: equal ones need not be processed twice."""
     selected: Mapping[str, Sequence[Event]] = MappingProxyType({})
     """The events of the current selection by window, in total order; it grows until `close`."""
     partition: Mapping[str, Any] = MappingProxyType({})

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 
-from whimbrel.engine.copies import INSTANCE, INSTANCE_KEPT, CopiedRows, sharers_of
+from whimbrel.engine.copies import BITS, INSTANCE, INSTANCE_KEPT, CopiedRows, sharers_of
+from whimbrel.engine.mobile.member_steps import MemberSteps, SelectionReuse
 from whimbrel.engine.operators.base import OperatorSetup
 from whimbrel.engine.operators.custom.runtime import CustomRuntime, Key
-from whimbrel.engine.operators.custom.steps import Emitted
+from whimbrel.engine.operators.custom.steps import CorrelationSteps, Emitted
+from whimbrel.engine.operators.custom.windows import WindowItem
 from whimbrel.engine.operators.derive import DeriveOperator
 from whimbrel.engine.streams import WINDOW, OperatorStream, RowsFrame
 from whimbrel.engine.values import Column, Int64Array
@@ -67,6 +69,22 @@ class MemberDeriveOperator(DeriveOperator):
 
 class MemberCustomRuntime(CustomRuntime):
     """A `Custom` for many members: each has partitions of its own, which do not know of the others."""
+
+    def __init__(self, op: Custom, setup: OperatorSetup) -> None:
+        super().__init__(op, setup)
+        self.reuse = SelectionReuse()
+        """What it shares with the other runs of the query."""
+
+    def _steps(self, key: Key, emit: Callable[[Emitted], None]) -> CorrelationSteps:
+        return MemberSteps(self.plan, self._values(key), emit, self.reuse, self._identity)
+
+    def _identity(self, item: WindowItem) -> Hashable:
+        """Name an event in all interests that hold it; one that was made for this member, by its content."""
+        if isinstance(self.arrivals.roots[item.root].store, CopiedRows):
+            return item.root, item.row >> BITS
+        event = item.event
+        about = (event.source, event.x, event.y, *sorted(event.attributes.items()))
+        return item.root, event.type, event.id, event.start, event.end, repr(about)
 
     @property
     def _is_parted(self) -> bool:

@@ -29,6 +29,7 @@ from whimbrel.engine.copies import (
     sharers_of,
 )
 from whimbrel.engine.mobile.member_operators import MemberCustomRuntime, MemberDeriveOperator, known_of
+from whimbrel.engine.mobile.member_steps import SelectionReuse
 from whimbrel.engine.operators.registry import KINDS, Kinds
 from whimbrel.engine.pipeline import Pipeline
 from whimbrel.engine.row_store import RowStore
@@ -78,6 +79,8 @@ class MemberPipeline(Pipeline):
     given
         Streams of definitions that another pipeline finds, by the names that they have here: what makes them
         is not run. Copies of their rows are fed.
+    reuse
+        What it shares with the other runs of the query.
     """
 
     kinds: ClassVar[Kinds] = {**KINDS, Derive: MemberDeriveOperator, Custom: MemberCustomRuntime}
@@ -89,6 +92,7 @@ class MemberPipeline(Pipeline):
         events: SourceEvents,
         name: str,
         given: Mapping[str, OperatorStream] = MappingProxyType({}),
+        reuse: SelectionReuse | None = None,
     ) -> None:
         self.given = dict(given)
         self._rows = CopiedRows(events.stream.store)
@@ -97,7 +101,10 @@ class MemberPipeline(Pipeline):
         graph = _cut(query.rewritten, self.given)
         self.parts_members = can_part(graph)
         super().__init__(query, events, name, graph=_parted(graph) if self.parts_members else graph)
-        self._notes_last = any(isinstance(each, Custom) for each in self.graph.operators)
+        self.written = [each for each in self.runtimes.values() if isinstance(each, MemberCustomRuntime)]
+        """The operators that are written in Python."""
+        for each in self.written:
+            each.reuse = reuse or each.reuse
 
     # -- how it is built -----------------------------------------------------------------------------------
 
@@ -214,7 +221,7 @@ class MemberPipeline(Pipeline):
             each.stream.new = copies
             if each.is_given:
                 each.stream.watermark = max(each.stream.watermark, min(watermark, each.origin.watermark))
-        if self._notes_last:
+        if self.written:
             for each, copies in zip(self._inputs, found, strict=True):
                 self._rows.note_last(copies, each.stream.store.spans(copies)[1])
         self.step()

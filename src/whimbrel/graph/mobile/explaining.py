@@ -26,6 +26,7 @@ from whimbrel.graph.mobile.policy import (
     RefreshWhenQualityFalls,
 )
 from whimbrel.graph.mobile.query import FocalObjects, MobileQuery
+from whimbrel.graph.mobile.reusing import ReusedOperator, reused_operators
 from whimbrel.graph.operators import Source
 from whimbrel.graph.reach import anchors
 from whimbrel.model.time import END_OF_TIME, format_duration
@@ -50,13 +51,19 @@ class MobileFacts:
     """Of what runs for each interest: why its results depend on where the run begins."""
     back: Mapping[str, int]
     """The additional time of each type."""
+    reused: tuple[ReusedOperator, ...]
+    """What is reused of operators written in Python."""
 
     @classmethod
     def of(cls, query: MobileQuery) -> MobileFacts:
         """Work everything out once."""
         found = parts(query)
         return cls(
-            query, found, anchors(found.each, query.detect.operators), additional_time(query.detect.graph)
+            query,
+            found,
+            anchors(found.each, query.detect.operators),
+            additional_time(query.detect.graph),
+            reused_operators(query, found.each),
         )
 
     @property
@@ -114,6 +121,7 @@ def mobile_document(query: MobileQuery) -> dict[str, Any]:
         "completeness": {"kind": policy.completeness, "grid_m": policy.grid_m},
         "prediction": None if policy.prediction is None else asdict(policy.prediction),
         "reuse": policy.reuse,
+        "reused": [asdict(each) for each in facts.reused],
         "deliver": policy.deliver,
         "excluding_itself": query.excluding_itself,
         "silent_us": query.silent,
@@ -230,7 +238,7 @@ def _several(count: int, what: str) -> str:
 
 def _followed(query: MobileQuery) -> str:
     focal = query.focal
-    whom = "all objects"
+    whom = "all objects" if focal.condition is None else f"all for whom {format_expr(focal.condition)}"
     if focal.listed is not None:
         own = any(each.radius_m is not None or each.lifetime is not None for each in focal.listed)
         whom = f"{_several(len(focal.listed), 'object')} of a table" + (
@@ -253,6 +261,8 @@ def _worked_out(facts: MobileFacts, rates: Mapping[str, float]) -> Iterator[tupl
     if each:
         depends = [f"anchored: {name} {why}" for name, why in facts.anchors.items()]
         yield "a run", "; ".join(depends) or "bounded: it may begin anywhere early enough"
+    for operator in facts.reused:
+        yield "reused", operator.words
     for number, (name, back) in enumerate(facts.back.items()):
         yield "" if number else "additional time", f"{name} {_words(back)}"
     if once and facts.longest_lifetime:

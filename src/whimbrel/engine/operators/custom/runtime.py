@@ -120,10 +120,12 @@ class CustomRuntime(BufferedOperator[Custom]):
 
     def _begin(self, key: Key) -> CorrelationSteps:
         """Make a partition."""
-        partition = self.partitions[key] = CorrelationSteps(
-            self.plan, self._values(key), lambda found: self.outbox.append((key, found))
-        )
+        partition = self.partitions[key] = self._steps(key, lambda found: self.outbox.append((key, found)))
         return partition
+
+    def _steps(self, key: Key, emit: Callable[[Emitted], None]) -> CorrelationSteps:
+        """Make what goes through the correlation steps of a partition."""
+        return CorrelationSteps(self.plan, self._values(key), emit)
 
     def _values(self, key: Key) -> Mapping[str, Any]:
         """Give what an operator sees of the key of its partition."""

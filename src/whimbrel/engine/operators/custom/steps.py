@@ -232,8 +232,12 @@ class CorrelationSteps:
         found: list[Any] = self._call("process", lambda: list(self.operator.process(events) or ()))
         return found
 
+    def take_leave(self) -> Any:
+        """Let the operator take leave of the selection; give what it says."""
+        return self._call("close", self.operator.close)
+
     def _close(self) -> None:
-        consumed = self._consumed(self._call("close", self.operator.close))
+        consumed = self._consumed(self.take_leave())
         if consumed:
             self.buffer = [item for item in self.buffer if item.place not in consumed]
         self.phase = Phase.BETWEEN
