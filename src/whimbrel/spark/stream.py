@@ -28,7 +28,7 @@ from whimbrel.graph.sharding import (
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import format_duration
 from whimbrel.space.partitioning import Cells
-from whimbrel.spark.batch import OnePartition
+from whimbrel.spark.batch import MOST_THAT_FOLLOW, OnePartition
 from whimbrel.spark.checkpoints import with_shards
 from whimbrel.spark.followed import FollowingProcessor, check_followed, packed_orders
 from whimbrel.spark.frames import Prepared, coordinates_of, place_of, prepare
@@ -169,7 +169,9 @@ def _metrics() -> list[Any]:
 def _shards(prepared: Prepared, shards: int | None) -> int:
     why = _why_one(prepared)
     if why is None:
-        return default_shards(prepared.frame, shards)
+        chosen = default_shards(prepared.frame, shards)
+        follows = shards is None and isinstance(prepared.sharding, ByInterests)
+        return min(chosen, MOST_THAT_FOLLOW) if follows else chosen
     if shards != 1:
         warnings.warn(
             f"all events go to one shard, so that one core does all the work: {why}",
