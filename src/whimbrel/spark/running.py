@@ -16,7 +16,7 @@ from pyspark.sql import types as sql
 
 from whimbrel.engine.ingest import Counts
 from whimbrel.engine.input_notes import InputNotes
-from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY
+from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY, DELIVERIES_KEY
 from whimbrel.engine.result import Detections, events_table
 from whimbrel.graph.mobile.reading import selections_of
 from whimbrel.graph.query import Query
@@ -132,7 +132,8 @@ def _metadata(query: Query, frame: DataFrame, settings: BatchSettings) -> dict[b
     owned = {kind: list(attributes) for kind, attributes in types.items()}
     said = place_of(frame, settings.get("coordinates")) or query.graph.coordinates or coordinates_of(frame)
     coordinates = said or (Coordinates.PLANE if "geometry" in frame.columns else None)
-    return {
+    told = {DELIVERIES_KEY: b"1"} if query.mobile else {}
+    return told | {
         ATTRIBUTES_KEY: json.dumps(owned).encode(),
         COORDINATES_KEY: str(
             coordinates.value if isinstance(coordinates, Coordinates) else coordinates or "none"
