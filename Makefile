@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo check test suite faults bench bench-start bench-spark bench-peers bench-subscriptions bench-logistics bench-planning bench-devices experiments flink soak fuzz docs wheel format golden constraints clean lint types contracts
+.PHONY: help demo check test suite faults bench bench-start bench-spark bench-peers bench-subscriptions bench-logistics bench-planning bench-devices bench-mobile experiments flink soak fuzz docs wheel format golden constraints clean lint types contracts
 
 PYTHON ?=
 OLDEST ?= python3.11
@@ -78,6 +78,10 @@ bench-planning: $(DEV)  ## measure how far plans are from the optimum, and how l
 
 bench-devices: $(DEV)  ## measure what safe regions save and cost (a quarter of an hour)
 	@$(PY) bench/safe_regions.py $(ARGS)
+
+bench-mobile: $(DEV)  ## measure mobile queries in one process and on Spark (half an hour)
+	@$(PY) bench/mobile/embedded.py $(ARGS)
+	@$(PY) bench/mobile/spark.py $(ARGS)
 
 flink: $(DEV)  ## compare sequences of steps with Flink CEP itself, over 5,000 random patterns (a quarter of an hour)
 	@WHIMBREL_FLINK_PATTERNS=$${WHIMBREL_FLINK_PATTERNS:-5000} $(PY) -m pytest -q tests/flink $(ARGS)

@@ -257,8 +257,8 @@ def main() -> None:
         plain = plain_for_each(traffic, events, options.vehicles, peers, peer_s)
         many, memory = situations(100_000, 5_000, 90, 30)
         alone = (
-            f"{peers} objects with a plain query each, added and removed as they move ({peer_s} s of traffic, "
-            f"no history): {plain:.2f} times real time; as one mobile query with lifetime 0: "
+            f"{peers} objects with a plain query each, added and removed as they move ({peer_s} s of "
+            f"traffic, no history): {plain:.2f} times real time; as one mobile query with lifetime 0: "
             f"{mobile.times_real:.0f} times, {mobile.times_real / plain:,.0f} times as fast."
         )
         crowd = (

@@ -1,9 +1,9 @@
 """Measure mobile queries on Spark: a thousand of five thousand vehicles are followed; beside it, a self-join.
 
 Every vehicle reports once a second on 7.7 x 3.5 km; in one of a hundred reports it stands, and that is what
-is told, with the history of 30 minutes, of the square of 500 m around each vehicle that is followed. Traffic of
-fewer seconds than that has less history: the table says how many deliveries there are. Nothing here asserts
-a time, but all ways must tell the same.
+is told, with the history of 30 minutes, of the square of 500 m around each vehicle that is followed. Traffic
+of fewer seconds than that has less history: the table says how many deliveries there are. Nothing here
+asserts a time, but all ways must tell the same.
 """
 
 from __future__ import annotations

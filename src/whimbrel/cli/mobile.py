@@ -144,6 +144,7 @@ def _run(query: Query, inputs: Inputs, rejected: Path, report: Report) -> Sessio
 
 
 def _measuring(session: Session, quality: bool) -> Session:
+    session.watch_memory()
     if quality:
         session.measure_quality()
     return session

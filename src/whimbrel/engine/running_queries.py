@@ -58,6 +58,8 @@ class RunningQueries:
         self.pipelines: dict[str, Pipeline | QueryInstance] = {}
         self.names_queries = False
         """Whether detections say in a column `@query` which query they are of."""
+        self.watches_memory = False
+        """Whether the memory of mobile queries is looked at now and then."""
         self.measures = False
         """Whether the quality of the interests of mobile queries is measured."""
         self.plans = 0
@@ -105,6 +107,8 @@ class RunningQueries:
         started = MobileRun(query, self.events, name, self.optimisations, self.places)
         if self.measures:
             started.measure()
+        for each in started.following:
+            each.watches_memory = self.watches_memory
         started.context.coordinates = started.context.coordinates or self.context.coordinates
         if len(self.events.stream.store):
             started.catch_up()
@@ -120,6 +124,10 @@ class RunningQueries:
                 f"the query {found.name!r} follows nothing", hint="a mobile query says around ..."
             )
         return found
+
+    def warnings(self) -> list[str]:
+        """Say what looks like a mistake in the queries that follow something."""
+        return [said for query in self.following for said in query.warnings()]
 
     def begin_at(self, time: int) -> None:
         """Let mobile queries follow nobody before a time."""

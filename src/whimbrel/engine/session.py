@@ -387,6 +387,13 @@ class Session:
             query.measure()
         self.running.plan_anew()
 
+    def watch_memory(self) -> None:
+        """Look at the memory of mobile queries now and then, so that `monitor` can tell the most of it."""
+        self.running.watches_memory = True
+        for query in self.running.following:
+            for each in query.following:
+                each.watches_memory = True
+
     def monitor(self, *, by: By = "query") -> pa.Table:
         """Tell what mobile queries have done so far: what was told, and what that took.
 
@@ -401,6 +408,8 @@ class Session:
             A column a measure; `whimbrel.engine.mobile.measures` says what each means, and writes the table
             for Prometheus or as JSON. A measure that is not known is null.
         """
+        for query in self.running.following:
+            query.settle()
         return monitor_table(self.running.following, by=by)
 
     def _note_late(self, events: pa.RecordBatch) -> None:
@@ -438,7 +447,8 @@ class Session:
         """Say what looks like a mistake in the input, given how many detections there were."""
         graphs = [self.query(name).graph for name in self.queries]
         ingest = self.ingest
-        return ingest.noticed.warnings(ingest.counts, graphs, ingest.types, ingest.reading, found)
+        said = ingest.noticed.warnings(ingest.counts, graphs, ingest.types, ingest.reading, found)
+        return (*said, *self.running.warnings())
 
     @property
     def watermark(self) -> int:

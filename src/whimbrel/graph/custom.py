@@ -77,7 +77,7 @@ class CustomOperator:
     bounded: ClassVar[bool] = False
     """Whether a run may begin anywhere, because all that it finds follows from the restriction window."""
     stateless: ClassVar[bool] = False
-    """Whether all that it answers follows from the selection: of equal ones, one needs to be processed."""
+    """Whether what it answers follows from the selection alone: equal ones need not be processed twice."""
     selected: Mapping[str, Sequence[Event]] = MappingProxyType({})
     """The events of the current selection by window, in total order; it grows until `close`."""
     partition: Mapping[str, Any] = MappingProxyType({})

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 CHANGES = ("removed", "kept", "added")
 """What a delivery changes in what its consumer sees of the object, in the order in which it is told."""
 
+DELIVERIES_KEY = b"whimbrel.deliveries"
+"""Schema metadata: tables of deliveries that a session gave have it; they are in the order of telling."""
+
 DELIVERY = ("query", "focal", "interest", "interest_start", "told", "live", "change", "delivery")
 AREA = "interest_area"
 """Where the interest is, as WKB: dictionary-encoded, as many deliveries are of one interest."""

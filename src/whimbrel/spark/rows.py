@@ -136,7 +136,8 @@ def _places(rejected: pa.Table) -> pa.Array:
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(column.type):
-        column = decoded(column)
+        is_text = pa.types.is_string(column.type.value_type)
+        column = decoded(column) if is_text else column.dictionary_decode()
     return column if column.type == kind else column.cast(kind)
 
 

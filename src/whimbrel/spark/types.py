@@ -53,7 +53,12 @@ class DeliveryColumns:
     @property
     def fields(self) -> list[pa.Field]:
         """Describe the columns."""
-        kinds = {"interest": pa.int64(), "live": pa.bool_(), "predicted": pa.bool_()}
+        kinds = {
+            "interest": pa.int64(),
+            "live": pa.bool_(),
+            "predicted": pa.bool_(),
+            "interest_area": pa.binary(),
+        }
         kinds |= dict.fromkeys(("interest_start", "told"), pa.timestamp("us", "UTC"))
         kinds |= {"focal": ARROW_TYPES[self.focal]}
         names = [name for name in DELIVERY_COLUMNS if self.predicted or name != "predicted"]

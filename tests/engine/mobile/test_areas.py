@@ -286,15 +286,15 @@ def test_areas_are_written_as_they_are_laid_out(coordinates, data):
     areas = AreaSet.concat([with_hole, *lots])
     areas = areas.take(np.array(data.draw(st.permutations(range(len(areas))))))
     read = shapely.from_wkb(areas.wkb().to_numpy(zero_copy_only=False))
-    for kind, given, shown in zip(areas.kind, areas.shapes(), read, strict=True):
-        if given is None:
+    for kind, laid_out, shown in zip(areas.kind, areas.shapes(), read, strict=True):
+        if laid_out is None:
             assert (shown is None) == (kind == NOWHERE)
             continue
         points = shapely.get_coordinates(shown)
         assert coordinates is PLANE or np.abs(points[:, 0]).max() <= 180.0
-        turns = (points - shapely.get_coordinates(given)) / (360.0, 1.0)
+        turns = (points - shapely.get_coordinates(laid_out)) / (360.0, 1.0)
         if kind == BOX:
-            assert shapely.equals(given, shapely.box(*shapely.bounds(unwrapped(shown))))
+            assert np.abs(shapely.bounds(laid_out) - shapely.bounds(unwrapped(shown))).max() < 1e-9
         else:
             assert np.abs(turns - turns.round()).max() < 1e-12
             assert not turns[:, 1].any()

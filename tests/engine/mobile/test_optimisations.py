@@ -22,6 +22,7 @@ from tests.reference.mobile.strategies import ANCHORED, mobile_queries, worlds_o
 from tests.reference.strategies import FEATURES, arrivals, cuts
 
 from whimbrel.engine.mobile import cohorts
+from whimbrel.engine.mobile.once import OncePipeline
 from whimbrel.engine.mobile.optimisations import Optimisations
 from whimbrel.engine.session import Session
 from whimbrel.lang.wbl import compile_text
@@ -102,3 +103,60 @@ def test_a_switch_that_changes_no_event_keeps_the_run(chosen, steps, begun):
         (5, True, "a4"),
     ]  # fmt: skip
     assert session.monitor().to_pylist()[0]["cohorts_begun"] == begun
+
+
+# -- several queries -----------------------------------------------------------------------------------------
+
+
+@given(st.data(), mobile_queries(), worlds_of_events(), st.booleans())
+def test_queries_that_find_the_same_tell_what_each_would_alone(data, query, events, shares):
+    others = mobile_queries(graph=query.graph, name="R", of=query.of)
+    queries = [query, data.draw(others | mobile_queries(graph=query.graph, name="R", of="situations"))]
+    answer = sorted_told([each for one in queries for each in expected(one, events)])
+    both = replace(compiled(query), mobile=tuple(compiled(one).mobile[0] for one in queries))
+    batches = data.draw(cuts(data.draw(arrivals(events, SECOND))))
+    with taking(Optimisations(share_once=shares)):
+        assert sorted_told(in_batches(both, batches, SECOND)) == answer
+        assert sorted_told(with_snapshots(both, batches, SECOND)) == answer
+
+
+TWO = """
+define Pair detect A as a then B as b within 4 s
+define Alone detect A as a then not B for 2 s
+around Car as near within 2 m {first} report {reported} lifetime 10 s
+around Car as far within 20 m {second} report {reported} lifetime 30 s
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reported", "runs"),
+    [
+        ("", "", "Pair", 1),
+        ("", "", "Pair, Alone", 1),
+        ("of situations", "of situations", "Pair, Alone", 1),
+        ("", "of situations", "Pair", 2),
+    ],
+)
+def test_what_is_found_once_is_found_once_for_all_queries(monkeypatch, first, second, reported, runs):
+    stepped = []
+    step = OncePipeline.step
+    monkeypatch.setattr(OncePipeline, "step", lambda self: (stepped.append(id(self)), step(self))[1])
+    text = TWO.format(first=first, second=second, reported=reported)
+    events = table("A@1s#a1(0,0) B@2s#b1(1,0) Car@5s#p1!c(0,0) A@9s#a2(9,0) B@10s#b2(9,0) Car@11s#p2!c(9,0)")
+    session = Session(compile_text(text))
+    tables = [session.push(events), session.close()]
+    found = [each for table in tables for each in table.to_pylist()]
+    assert len(set(stepped)) == runs
+    pairs = [(row["query"], row["interest"], row["live"]) for row in found if row["type"] == "Pair"]
+    assert sorted(pairs) == [
+        ("far", 1, False), ("far", 1, True), ("far", 2, False), ("far", 2, False),
+        ("near", 1, False), ("near", 2, False),
+    ]  # fmt: skip
+    rows = session.monitor().to_pylist()
+    assert [row["steps_once"] > 0 for row in rows] == [True, runs == 2]
+
+
+def test_an_object_that_does_not_count_its_own_events_shares_nothing():
+    text = TWO.format(first="", second="", reported="Pair") + "  excluding itself"
+    (run,) = Session(compile_text(text)).running.following
+    assert len(run.onces) == 2

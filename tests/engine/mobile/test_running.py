@@ -14,6 +14,9 @@ from tests.reference.mobile.strategies import mobile_queries, worlds_of_events
 from tests.reference.tables import event_table
 
 from whimbrel.engine.session import Session
+from whimbrel.graph.mobile import MobileQuery
+from whimbrel.lang.following import focal as focal_objects
+from whimbrel.lang.wbl import compile_text
 from whimbrel.model.time import SECOND
 
 TIMES = st.integers(0, 8).map(lambda second: second * SECOND)
@@ -38,3 +41,23 @@ def test_what_is_recalled_is_history_of_what_comes(query, events, begins):
     tables = [session.push(event_table(after))] if after else []
     found = [each for table in [*tables, session.close()] for each in told(table)]
     assert sorted_told(found) == expected
+
+
+def test_a_query_that_has_followed_nobody_says_so():
+    detect = compile_text("coordinates plane define Slow detect Car(speed < 3)")
+    buses = {"bus-1": 1, "bus-2": 0}
+    events = [
+        {"type": "Car", "time": 0, "source": name, "x": 0, "y": 0, "speed": speed}
+        for name, speed in buses.items()
+    ]
+    for focal, missing in (
+        ({"only": "bus-3"}, "no Car has a source and a place, and is what it asks for"),
+        ({"listed": [{"key": "bus-3"}]}, "no Car with a place has a source that is on its list"),
+        ({"where": "speed > 3"}, "no Car has a source and a place, and is what it asks for"),
+        ({"only": "bus-2"}, None),
+    ):
+        session = Session(MobileQuery(detect, focal_objects("Car", **focal), "500 m", name="near"))
+        session.push(events)
+        session.close()
+        said = () if missing is None else (f"'near' has followed nobody: {missing}",)
+        assert session.warnings(0) == said

@@ -24,9 +24,9 @@ from whimbrel.engine.mobile.history import EventHistory, GivenHistory, History
 from whimbrel.engine.mobile.interests import Interests, followers, predecessors
 from whimbrel.engine.mobile.member_pipeline import MemberPipeline
 from whimbrel.engine.mobile.monitor import Fed, rows_taken
-from whimbrel.engine.mobile.reporting import apart_from_deliveries, detection_keys
+from whimbrel.engine.mobile.reporting import detection_keys
 from whimbrel.engine.mobile.similar_selections import SimilarSelections, Step
-from whimbrel.engine.report import report
+from whimbrel.engine.report import apart_from_deliveries, report
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.streams import OperatorStream
 from whimbrel.engine.values import BoolArray, Int64Array

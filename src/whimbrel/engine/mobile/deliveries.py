@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from whimbrel.engine.identity import HASH, fold, hashes, hexadecimal
 from whimbrel.engine.mobile.borrowed import named_by, split_borrowed
 from whimbrel.engine.mobile.interests import AROUND_OBJECT, Interests
-from whimbrel.engine.report import ATTRIBUTES_KEY, DELIVERIES_KEY, UTC, order_of_detections, owned_attributes
+from whimbrel.engine.report import ATTRIBUTES_KEY, UTC, order_of_detections, owned_attributes
 from whimbrel.engine.row_store import different, offsets_of
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, UInt64Array
-from whimbrel.model.deliveries import CHANGES
+from whimbrel.model.deliveries import CHANGES, DELIVERIES_KEY
 from whimbrel.model.time import END_OF_TIME
 
 REMOVED, KEPT, ADDED = 0, 1, 2
@@ -170,7 +170,7 @@ def delivery_table(
 
 INTERESTS = pa.schema(
     [("query", pa.string()), ("interest", pa.int64()), ("start", UTC), ("end", UTC), ("told", UTC),
-     ("interest_area", pa.string())]
+     ("interest_area", pa.binary())]
 )  # fmt: skip
 """The columns of a table of interests, besides `focal`: `end` is null while nobody knows it, and `told` is
 from when on what is known is told."""
@@ -185,7 +185,7 @@ def interest_table(interests: Interests, query: str, keys: Sequence[object]) -> 
         pa.array(interests.start).cast(UTC),
         ends.cast(UTC),
         pa.array(interests.start - interests.lifetime).cast(UTC),
-        interests.areas.texts(),
+        interests.areas.wkb(),
     ]
     focal = pa.array([keys[obj] for obj in interests.obj.tolist()])
     return pa.table(columns, schema=INTERESTS).append_column("focal", focal)

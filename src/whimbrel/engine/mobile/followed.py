@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from time import thread_time_ns
 from typing import Protocol
 
 import numpy as np
@@ -167,12 +168,17 @@ class FollowedObjects:
         self.monitor.count_for("updates", updates.obj)
         self.monitor.count_for("switches", switches.obj)
         interests = self._of_step(updates, switches, ended, coordinates)
+        is_predicted = (interests.start > self.before) & (interests.candidate != AROUND_OBJECT)
+        self.monitor.count_for("predicted", interests.obj[is_predicted])
         since = np.where(interests.start > self.before, interests.start - interests.lifetime, self.before + 1)
         had: list[Told] = []
         if once is not None:
+            began = thread_time_ns()
             until = np.minimum(interests.end, watermark + 1)
             had += once.told_of(interests, since, until, excluding_own=self.query.excluding_itself)
             self.monitor.note_looked_up(had, interests)
+            if len(switches):
+                self.monitor.count("processor_switch", thread_time_ns() - began)
         if each is not None:
             member, found = self._step_runs(each, interests, since, watermark)
             self.monitor.note_fed(each.fed, interests)

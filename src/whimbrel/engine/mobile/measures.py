@@ -72,6 +72,8 @@ MEASURES = (
     _gauge("objects", "Focal objects that have had an interest.", of_focal=False),
     _gauge("interests_open", "Interests that have not ended."),
     _counter("switches", "Interests that have begun, the first of each object among them."),
+    _counter("predicted", "Interests that have begun in areas that were predicted for them."),
+    _counter("runs_kept", "Interests that have begun with a run that was there already."),
     _counter("updates", "Location updates of focal objects, at most one for each object and time."),
     _counter("late_updates", "Location updates that came later than the lateness allows, without effect."),
     _counter("deliveries_live", "Deliveries of what became known since the interest began."),
@@ -80,7 +82,7 @@ MEASURES = (
     _counter("deliveries_kept", "Deliveries of what stays at a switch (deliver changes)."),
     _counter("deliveries_removed", "Deliveries of what goes at a switch (deliver changes)."),
     _counter("left_out", "Deliveries that a degraded mode left out."),
-    _share("completeness", "Told, of what would be told; null where matches were given up for lack of room."),
+    _share("completeness", "Told, of what would be told; null where nobody can know."),
     _share("precision", "Of the events used, the share that should be: mean over location updates."),
     _share("precision_min", "The lowest precision at any location update."),
     _share("recall", "Of the events that should be used, the share that is: mean over location updates."),
@@ -107,10 +109,10 @@ MEASURES = (
     _mean("switch_processor_seconds", "Processor time that beginning an interest took: the mean."),
     _seconds("processor_seconds", "Processor time of the steps of the query."),
     _seconds("processor_once_seconds", "The part of it that went into what is found once for all."),
-    _seconds("processor_switch_seconds", "The part of it that went into beginning runs of single interests."),
+    _seconds("processor_switch_seconds", "The part of it that went into switches."),
     _gauge("history_bytes", "Memory of what interests look back at: indexes and detections.", of_focal=False),
     _gauge("state_bytes", "Memory of operators, timelines, interests, and of what was told.", of_focal=False),
-    _gauge("memory_peak_bytes", "The most memory of history and state that was seen.", of_focal=False),
+    _gauge("memory_peak_bytes", "The most memory of both that was seen, if it is watched.", of_focal=False),
     _gauge("events_bytes", "Memory of remembered events, which all queries share.", of_focal=False),
 )  # fmt: skip
 """Everything that is told, in this order."""
@@ -166,7 +168,7 @@ def _of(one: Following) -> dict[str, Number]:
         **{name: total(name) for name in known},
         "objects": int(np.count_nonzero(monitor.of_objects("switches"))),
         "interests_open": len(_open(one)),
-        "completeness": None if one.dropped else _ratio(told, told + total("left_out"), 1.0),
+        "completeness": _completeness(one, told, total("left_out"), total("predicted")),
         **_quality(sums, worst, updates),
         **_measured(one, {name: total(name) for name in _MEASURED}),
         "cohorts": 0 if cohorts is None else len(cohorts.running),
@@ -177,7 +179,7 @@ def _of(one: Following) -> dict[str, Number]:
         "processor_seconds": total("processor") * _NANOSECOND,
         "processor_once_seconds": total("processor_once") * _NANOSECOND,
         "processor_switch_seconds": total("processor_switch") * _NANOSECOND,
-        "memory_peak_bytes": total("memory_peak"),
+        "memory_peak_bytes": total("memory_peak") if one.watches_memory else None,
         **memory_of(one),
     }  # fmt: skip
 
@@ -198,7 +200,7 @@ def _of_objects(one: Following) -> Iterator[tuple[object, dict[str, Number]]]:
         if shared:  # what runs take that several objects share is nobody's
             row |= dict.fromkeys(("streamed_historical", "streamed_live"))
         row["interests_open"] = int(current[obj])
-        row["completeness"] = None if one.dropped else _ratio(told, told + int(row["left_out"] or 0), 1.0)
+        row["completeness"] = _completeness(one, told, int(row["left_out"] or 0), int(row["predicted"] or 0))
         yield values[obj], row
 
 
@@ -224,6 +226,17 @@ def _quality(sums: np.ndarray, worst: np.ndarray, updates: int) -> dict[str, Num
     return mean | {f"{name}_min": float(value) for name, value in zip(names, worst, strict=True)}
 
 
+def _completeness(one: Following, told: int, left_out: int, predicted: int) -> float | None:
+    """Tell which share is told of what would be told.
+
+    Nobody knows what matches would have become that were given up for lack of room, nor what would have been
+    told of an interest of which a predicted area, which need not be the same, has taken the place.
+    """
+    if one.dropped or (predicted and not one.query.policy.quality.is_perfect):
+        return None
+    return _ratio(told, told + left_out, 1.0)
+
+
 def _ratio(part: int, whole: int, otherwise: float) -> float:
     return part / whole if whole else otherwise
 
@@ -244,13 +257,19 @@ def _cohorts(one: Following) -> Cohorts | None:
 
 
 def memory_of(one: Following) -> dict[str, int]:
-    """Tell what a mobile query holds, each thing once: what all queries share, and the monitor, apart."""
+    """Tell what a mobile query holds, each thing once: what all queries share, and the monitor, apart.
+
+    What it shares with other mobile queries counts for the first of them.
+    """
     cohorts, seen = _cohorts(one), {id(one.events), id(one.monitor)}
     events = nbytes_of([one.events.stream.store], seen)
     histories = [] if cohorts is None else cohorts.histories
-    history = nbytes_of([one.found, histories, one.objects.measured], seen)
-    once = [] if one.once is None else [one.once.runtimes]
-    state = nbytes_of([*once, one.cohorts, one.objects], seen)
+    once = one.once_run if one.once_run is not None and one.once_run.query is one.query else None
+    found, runtimes = (None, {}) if once is None else (once.found, once.pipeline.runtimes)
+    if one.once_run is not None and once is None:
+        seen |= {id(one.found), id(one.once)}
+    history = nbytes_of([found, histories, one.objects.measured], seen)
+    state = nbytes_of([runtimes, one.cohorts, one.objects], seen)
     return {"history_bytes": history, "state_bytes": state, "events_bytes": events}
 
 

@@ -33,8 +33,10 @@ MOMENT = Attribute(None, "@moment")
 
 def known_of(graph: Graph, stream: OperatorStream, rows: Int64Array) -> Int64Array:
     """Tell by which watermark each of some rows of a stream is known."""
-    maker, _ = selection(graph, stream.name)
     store, decided = stream.store, stream.store.spans(rows)[1]
+    if all(each.name != stream.name for each in graph.operators):
+        return decided  # atomic events: queries share their streams, which have names of their own
+    maker, _ = selection(graph, stream.name)
     if not is_behind(graph, maker.name):
         return decided
     if isinstance(maker, Derive):

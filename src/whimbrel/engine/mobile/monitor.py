@@ -22,6 +22,8 @@ from whimbrel.model.deliveries import CHANGES
 
 OF_OBJECTS = (
     "switches",
+    "predicted",
+    "runs_kept",
     "updates",
     "late_updates",
     "streamed_historical",
@@ -151,6 +153,7 @@ class Monitor(SavedState):
                 self.count_for(name, of.obj, amounts)
             else:
                 self.totals[name] += int(amounts.sum())
+        self.count_for("runs_kept", of.obj[fed.joined])
         for name in ("again", "ahead", "derived"):
             self.totals[f"streamed_{name}"] += getattr(fed, name)
         self.totals["steps_each"] += fed.steps

@@ -35,21 +35,21 @@ class Retelling:
         self.telling = telling(query.policy)
         self.current = _interests(np.zeros((5, 0), np.int64))
         """The interests that have not ended."""
-        self._texts = pa.array([], pa.string())
+        self._shown = pa.array([], pa.binary())
         """How their areas are shown."""
 
     def step(self, told: pa.Table, interests: pa.Table, watermark: int) -> pa.Table | None:
         """Take in what was told up to a watermark, and interests that began or ended; give what is told."""
-        of, texts = self._with_new(interests)
+        of, shown = self._with_new(interests)
         had = [self._had(told, of)] if told.num_rows else []
         found, shown_of = self.telling.tell(had, of, watermark)
         stays = np.flatnonzero(of.end > watermark)
-        self.current, self._texts = of.take(stays), texts.take(pa.array(stays))
+        self.current, self._shown = of.take(stays), shown.take(pa.array(stays))
         found = [each for each in found if len(each)]
         if not found:
             return None
         table = delivery_table(found, shown_of, self.query.name, self.keys.values())
-        return self._with_areas(table, of, texts)
+        return self._with_areas(table, of, shown)
 
     def _with_new(self, rows: pa.Table) -> tuple[Interests, pa.Array]:
         """Put interests that begin behind those that are there, and say of all when they end."""
@@ -66,8 +66,8 @@ class Retelling:
             (had.obj, obj), (had.number, number), (had.start, start), (had.lifetime, start - since),
         )  # fmt: skip
         arrays = [np.append(one, other)[first] for one, other in pairs]
-        texts = pa.concat_arrays([self._texts, _whole(rows.column("interest_area"))])
-        return _interests(np.stack([*arrays, earliest])), texts.take(pa.array(first))
+        shown = pa.concat_arrays([self._shown, _whole(rows.column("interest_area"))])
+        return _interests(np.stack([*arrays, earliest])), shown.take(pa.array(first))
 
     def _had(self, told: pa.Table, of: Interests) -> Told:
         """Read what interests have; how old history is exactly does not matter any more."""
@@ -89,28 +89,28 @@ class Retelling:
     def _objects(self, rows: pa.Table) -> Int64Array:
         return self.keys.codes_of(from_arrow(_whole(rows.column("focal"))))
 
-    def _with_areas(self, table: pa.Table, of: Interests, texts: pa.Array) -> pa.Table:
-        """Show the areas, of which only the texts are known here."""
+    def _with_areas(self, table: pa.Table, of: Interests, shown: pa.Array) -> pa.Table:
+        """Show the areas, which are known here only as they are shown."""
         codes = _codes(self._objects(table), _numbers(table.column("interest")))
         place = np.searchsorted(_codes(of.obj, of.number), codes)
         at = table.column_names.index("interest_area")
-        return table.set_column(at, "interest_area", texts.take(pa.array(place)))
+        return table.set_column(at, "interest_area", shown.take(pa.array(place)))
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state."""
         self.keys.save(blocks, f"{name}/keys")
         self.telling.save(blocks, f"{name}/telling")
         self.current.save(blocks, f"{name}/current")
-        texts = pa.RecordBatch.from_arrays([self._texts], ["text"])
-        blocks.put_batches(f"{name}/texts", [texts])
+        areas = pa.RecordBatch.from_arrays([self._shown], ["area"])
+        blocks.put_batches(f"{name}/areas", [areas])
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
         self.keys.load(blocks, f"{name}/keys")
         self.telling.load(blocks, f"{name}/telling")
         self.current = Interests.load(blocks, f"{name}/current")
-        (texts,) = blocks.batches(f"{name}/texts")
-        self._texts = texts.column("text")
+        (areas,) = blocks.batches(f"{name}/areas")
+        self._shown = areas.column("area")
 
 
 def _interests(rows: Int64Array) -> Interests:

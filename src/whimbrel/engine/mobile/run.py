@@ -23,12 +23,13 @@ from whimbrel.engine.mobile.measures import memory_of
 from whimbrel.engine.mobile.member_operators import known_of
 from whimbrel.engine.mobile.member_pipeline import MemberPipeline
 from whimbrel.engine.mobile.member_steps import SelectionReuse
-from whimbrel.engine.mobile.monitor import Monitor, rows_taken
+from whimbrel.engine.mobile.monitor import Monitor
 from whimbrel.engine.mobile.once import OncePipeline
+from whimbrel.engine.mobile.once_run import OnceRun
 from whimbrel.engine.mobile.optimisations import ALL, Optimisations
 from whimbrel.engine.mobile.predicted import route_attribute
 from whimbrel.engine.mobile.similar_selections import SimilarSelections
-from whimbrel.engine.mobile.updates import LocationUpdates
+from whimbrel.engine.mobile.updates import FocalKeys, LocationUpdates
 from whimbrel.engine.pipeline import Pipeline, fingerprint
 from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.snapshot import Blocks
@@ -48,7 +49,7 @@ from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME, TIME_POINT
 
 LOOK_RARELY = 200
-"""Of the processor time, about the so many-th part goes into looking at how much memory is held."""
+"""Where memory is watched, about the so many-th part of the processor time goes into looking at it."""
 
 
 class MobileRun(Pipeline):
@@ -70,7 +71,11 @@ class MobileRun(Pipeline):
         self.graph = query.graph
         self.atoms = events
         self.context = ExecutionContext(events.stream, query.functions, query.graph.coordinates)
-        self.following = [Following(each, events, name, optimisations, owned) for each in query.mobile]
+        self.onces: list[OnceRun] = []
+        """What is found once, each for all mobile queries that find the same."""
+        self.following = [
+            Following(each, events, name, optimisations, self.onces, owned) for each in query.mobile
+        ]
         self.required = all_read(each.required for each in self.following)  # type: ignore[assignment]
         self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
         self.selections, self.streams, self.runtimes, self.outputs = [], {}, {}, []
@@ -93,10 +98,17 @@ class MobileRun(Pipeline):
 
     def step(self) -> None:
         """Let time pass to the watermark of the events."""
+        coordinates = self.context.coordinates or Coordinates.PLANE
+        for once in self.onces:
+            once.step(coordinates)
         for each in self.following:
-            table = each.step(self.context.coordinates or Coordinates.PLANE)
+            table = each.step(coordinates)
             if table is not None:
                 self._told.append(table)
+        for once in self.onces:
+            once.pipeline.clear_made()
+            users = [each for each in self.following if each.once_run is once]
+            once.forget_found(min(each.looks_back_to for each in users))
 
     def begin_at(self, time: int) -> None:
         """Follow nobody before a time: what happens until then is history."""
@@ -115,8 +127,13 @@ class MobileRun(Pipeline):
             return
         rows = np.concatenate([np.arange(chunk.first, chunk.first + len(chunk)) for chunk in whole])
         self.atoms.show_again(rows, self.used)
+        coordinates = self.context.coordinates or Coordinates.PLANE
+        for once in self.onces:
+            once.step(coordinates)
         for each in self.following:
-            each.catch_up(self.context.coordinates or Coordinates.PLANE)
+            each.catch_up(coordinates)
+        for once in self.onces:
+            once.pipeline.clear_made()
         self.atoms.clear()
 
     def told(self) -> Iterator[pa.Table]:
@@ -131,10 +148,15 @@ class MobileRun(Pipeline):
         """Say that nothing is new."""
         self._told = []
 
+    def warnings(self) -> list[str]:
+        """Say which of the mobile queries has followed nobody: a name may be written in another way."""
+        idle = [each.query for each in self.following if not each.objects.timelines.numbers.any()]
+        return [f"{each.name!r} has followed nobody: {_what_is_missing(each)}" for each in idle]
+
     def forget_before(self, time: int) -> None:
         """Let go of what was made of events that are gone."""
-        for each in self.following:
-            each.forget_before(time)
+        for once in self.onces:
+            once.pipeline.forget_before(time)
 
     def measure(self) -> None:
         """Measure the quality of interests from now on, before any event has come."""
@@ -146,6 +168,14 @@ class MobileRun(Pipeline):
     def needs_since(self) -> int:
         """Since when atomic events have to be kept, however far back its operators reach."""
         return min(each.needs_since for each in self.following)
+
+    def settle(self) -> None:
+        """End all interests once the input has ended: nothing may have been due any more."""
+        if self.atoms.stream.watermark < END_OF_TIME:
+            return
+        for each in self.following:
+            if each.objects.before < END_OF_TIME:
+                each.step(self.context.coordinates or Coordinates.PLANE)
 
     def note_late(self, events: pa.RecordBatch) -> None:
         """Count the location updates among events that came too late."""
@@ -169,6 +199,8 @@ class MobileRun(Pipeline):
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state of all."""
         blocks.put_json(name, {"graph": _fingerprint(self.query), "operators": []})
+        for number, once in enumerate(self.onces):
+            once.save(blocks, f"{name}/once/{number}")
         for number, each in enumerate(self.following):
             each.save(blocks, f"{name}/{number}")
 
@@ -182,8 +214,18 @@ class MobileRun(Pipeline):
         """
         if blocks.json(name)["graph"] != _fingerprint(self.query):
             raise StateError(f"the snapshot is of another version of the query {self.name!r}")
+        for number, once in enumerate(self.onces):
+            once.load(blocks, f"{name}/once/{number}")
         for number, each in enumerate(self.following):
             each.load(blocks, f"{name}/{number}")
+
+
+def _what_is_missing(query: MobileQuery) -> str:
+    focal = query.focal
+    if focal.listed is not None:
+        return f"no {focal.type} with a place has a {focal.key} that is on its list"
+    asked = "" if focal.only is None and focal.condition is None else ", and is what it asks for"
+    return f"no {focal.type} has a {focal.key} and a place{asked}"
 
 
 def _fingerprint(query: Query) -> str:
@@ -197,14 +239,21 @@ def _fingerprint(query: Query) -> str:
 
 
 class Following:
-    """One mobile query: what is found once, what is found for each interest, and who is told."""
+    """One mobile query: what is found once, what is found for each interest, and who is told.
+
+    Parameters
+    ----------
+    onces
+        What is found once for other queries, and may be for this one; what it needs itself is added.
+    """
 
     def __init__(
         self,
         query: MobileQuery,
         events: SourceEvents,
         name: str,
-        optimisations: Optimisations = ALL,
+        optimisations: Optimisations,
+        onces: list[OnceRun],
         owned: OwnedPlaces | None = None,
     ) -> None:
         self.query = query
@@ -216,19 +265,40 @@ class Following:
         window = query.lifetime + max(self.back.values(), default=0)
         self.monitor = Monitor()
         self.objects = FollowedObjects(query, events, name, window, self.monitor, owned)
-        self.once = OncePipeline(query.detect, self.parts, events, name) if self.parts.once.outputs else None
+        self.once_run = self._once_among(onces) if self.parts.once.outputs else None
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
         self._reused = reused_operators(query, self.parts.each)
         answers = {each.name: KnownAnswers() for each in self._reused if each.not_equal is None}
         similar = frozenset(each.name for each in self._reused if each.not_similar is None)
         self.reuse = SelectionReuse(answers, similar & answers.keys())
         self._model = self._member_pipeline() if self.parts.each.outputs else None
-        self.found: FoundOnce | None = None
         self.cohorts: Cohorts | ChainedRuns | None = None
         self._coordinates: Coordinates | None = None
+        self.watches_memory = False
+        """Whether to look at the memory now and then."""
         self._looked_at = self._look_took = 0
 
     # -- what it needs -------------------------------------------------------------------------------------
+
+    def _once_among(self, onces: list[OnceRun]) -> OnceRun:
+        """Choose what finds the same for another query, or add it."""
+        if self.optimisations.share_once:
+            for each in onces:
+                if each.serves(self.query, self.parts, self._excluded):
+                    return each
+        own = OnceRun(self.query, self.parts, self.events, self.name, self._excluded, self.monitor)
+        onces.append(own)
+        return own
+
+    @property
+    def once(self) -> OncePipeline | None:
+        """What runs once for all interests, perhaps those of other queries, too."""
+        return None if self.once_run is None else self.once_run.pipeline
+
+    @property
+    def found(self) -> FoundOnce | None:
+        """What was found once for all interests."""
+        return None if self.once_run is None else self.once_run.found
 
     @property
     def used(self) -> list[Selector]:
@@ -314,16 +384,8 @@ class Following:
         """Let time pass to the watermark of the events; give what is told."""
         began = thread_time_ns()
         self._begin(coordinates)
-        if self.once is not None and self.found is not None:
-            self.once.context.coordinates = coordinates
-            self.once.step()
-            self.monitor.count("steps_once", rows_taken(self.once))
-            self.once.collect(self.found, self._excluded)
-        self.monitor.count("processor_once", thread_time_ns() - began)
         table = self.objects.step(self.events.stream.watermark, coordinates, self.found, self.cohorts)
         self._count_selections()
-        if self.once is not None:
-            self.once.clear_made()
         self._look_at_memory()
         self._forget()
         self.monitor.count("processor", thread_time_ns() - began)
@@ -336,7 +398,8 @@ class Following:
 
     def _look_at_memory(self) -> None:
         """Take note of the memory that is held, so rarely that it takes no time to speak of."""
-        if (now := thread_time_ns()) - self._looked_at >= LOOK_RARELY * self._look_took:
+        now = thread_time_ns()
+        if self.watches_memory and now - self._looked_at >= LOOK_RARELY * self._look_took:
             held = memory_of(self)
             peak = self.monitor.totals["memory_peak"]
             self.monitor.totals["memory_peak"] = max(peak, held["history_bytes"] + held["state_bytes"])
@@ -345,15 +408,9 @@ class Following:
     def catch_up(self, coordinates: Coordinates) -> None:
         """Take in events of before the query was there."""
         self._begin(coordinates)
-        if self.once is not None and self.found is not None:
-            self.once.context.coordinates = coordinates
-            self.once.step()
-            self.once.collect(self.found, self._excluded)
         for each in (self.cohorts, self.objects.measured):
             if each is not None:
                 each.take_in()
-        if self.once is not None:
-            self.once.clear_made()
         self.objects.before = self.events.stream.watermark
 
     def _begin(self, coordinates: Coordinates) -> None:
@@ -362,8 +419,6 @@ class Following:
             return
         self._coordinates = coordinates
         self.objects.begin(coordinates)
-        if self.once is not None:
-            self.found = FoundOnce(coordinates, by_own_location=self.query.of_situations)
         if self._model is not None:
             self.cohorts = self._runs(self._model, coordinates)
 
@@ -390,8 +445,9 @@ class Following:
         return ChainedRuns(cohorts, query.lifetime, query.lifetime + max(self.back.values(), default=0))
 
     @property
-    def _excluded(self) -> Any:
-        return self.objects.keys if self.query.excluding_itself else None
+    def _excluded(self) -> FocalKeys | None:
+        excludes = self.query.excluding_itself and not self.query.of_situations
+        return self.objects.keys if excludes else None
 
     def _member_pipeline(self, coordinates: Coordinates | None = None) -> MemberPipeline:
         given: dict[str, OperatorStream] = {}
@@ -425,18 +481,15 @@ class Following:
         assert self.once is not None
         return known_of(self.once.graph, stream, rows)
 
+    @property
+    def looks_back_to(self) -> int:
+        """Since when what is known can be told of an interest that begins."""
+        return self.objects.before + 1 - self.longest_lifetime
+
     def _forget(self) -> None:
         """Let go of what no interest can look back at."""
-        first = self.objects.before + 1 - self.longest_lifetime
-        if self.found is not None:
-            self.found.forget_before(first)
         if self.cohorts is not None:
-            self.cohorts.forget_before(first)
-
-    def forget_before(self, time: int) -> None:
-        """Let go of what was made of events that are gone."""
-        if self.once is not None:
-            self.once.forget_before(time)
+            self.cohorts.forget_before(self.looks_back_to)
 
     # -- snapshots -----------------------------------------------------------------------------------------
 
@@ -446,10 +499,6 @@ class Following:
         blocks.put_json(name, {"coordinates": known})
         self.objects.save(blocks, f"{name}/objects")
         self.monitor.save(blocks, f"{name}/monitor")
-        if self.once is not None:
-            self.once.save(blocks, f"{name}/once")
-        if self.found is not None:
-            self.found.save(blocks, f"{name}/found")
         if self.cohorts is not None:
             self.cohorts.save(blocks, f"{name}/cohorts")
 
@@ -460,9 +509,5 @@ class Following:
             self._begin(Coordinates(known))
         self.objects.load(blocks, f"{name}/objects")
         self.monitor.load(blocks, f"{name}/monitor")
-        if self.once is not None:
-            self.once.load(blocks, f"{name}/once")
-        if self.found is not None:
-            self.found.load(blocks, f"{name}/found")
         if self.cohorts is not None:
             self.cohorts.load(blocks, f"{name}/cohorts")

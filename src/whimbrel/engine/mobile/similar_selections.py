@@ -204,7 +204,7 @@ class SimilarSelections:
 
 
 def _numbered(owner: Int64Array, places: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Give owners numbers in the order in which they come first."""
+    """Give owners numbers, in the order in which they come first."""
     first = np.unique(owner, return_index=True)[1]
     order = np.argsort(first)
     number = np.empty(len(order), np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 from whimbrel.engine.mobile.deliveries import ADDED, KEPT, REMOVED, Told
 from whimbrel.engine.mobile.interests import Interests, codes, followers, places_among, predecessors
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.values import Int64Array, UInt64Array
+from whimbrel.engine.values import BoolArray, Int64Array, UInt64Array
 from whimbrel.graph.mobile import MobilePolicy
 from whimbrel.model.time import END_OF_TIME
 
@@ -79,6 +79,8 @@ class TellNew:
         self.seen: UInt64Array = np.zeros(0, np.uint64)
         self.until: Int64Array = np.zeros(0, np.int64)
         """Until when each may be found again: as long as history reaches back to it."""
+        self._added = 0
+        """How many came since old ones were forgotten."""
 
     def tell(self, had: list[Told], of: Interests, watermark: int) -> tuple[list[Told], Interests]:
         """Tell what no interest of the object had before."""
@@ -91,22 +93,33 @@ class TellNew:
         order = np.lexsort((number, mark))
         first = np.ones(len(order), np.bool_)
         first[1:] = mark[order][1:] != mark[order][:-1]
+        order = order[first]
+        place = np.searchsorted(self.seen, mark[order])
+        known = self._is_seen(mark[order], place)
         chosen = np.zeros(len(mark), np.bool_)
-        chosen[order[first]] = True
-        chosen &= ~np.isin(mark, self.seen)
-        self._remember(mark, until, watermark)
+        chosen[order[~known]] = True
+        self._remember(mark[order], until[order], place, known, watermark)
         bounds = np.cumsum([0, *map(len, had)])
         picked = [np.flatnonzero(chosen[a:b]) for a, b in pairwise(bounds)]
         return [each.take(rows) for each, rows in zip(had, picked, strict=True) if len(rows)], of
 
-    def _remember(self, mark: UInt64Array, until: Int64Array, watermark: int) -> None:
-        marks, untils = np.concatenate([self.seen, mark]), np.concatenate([self.until, until])
-        live = untils >= watermark
-        order = np.lexsort((-untils[live], marks[live]))
-        marks, untils = marks[live][order], untils[live][order]
-        first = np.ones(len(marks), np.bool_)
-        first[1:] = marks[1:] != marks[:-1]
-        self.seen, self.until = marks[first], untils[first]
+    def _is_seen(self, marks: UInt64Array, place: Int64Array) -> BoolArray:
+        if not len(self.seen):
+            return np.zeros(len(marks), np.bool_)
+        return np.asarray(self.seen[np.minimum(place, len(self.seen) - 1)] == marks)
+
+    def _remember(
+        self, marks: UInt64Array, until: Int64Array, place: Int64Array, known: BoolArray, watermark: int
+    ) -> None:
+        """Put different marks, in order, among those that were seen; now and then forget the old ones."""
+        np.maximum.at(self.until, place[known], until[known])
+        fresh = ~known
+        self.seen = np.insert(self.seen, place[fresh], marks[fresh])
+        self.until = np.insert(self.until, place[fresh], until[fresh])
+        self._added += int(fresh.sum())
+        if 2 * self._added > len(self.seen):
+            live = self.until >= watermark
+            self.seen, self.until, self._added = self.seen[live], self.until[live], 0
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write what was told."""

@@ -238,7 +238,7 @@ def _several(count: int, what: str) -> str:
 
 def _followed(query: MobileQuery) -> str:
     focal = query.focal
-    whom = "all objects"
+    whom = "all objects" if focal.condition is None else f"all for whom {format_expr(focal.condition)}"
     if focal.listed is not None:
         own = any(each.radius_m is not None or each.lifetime is not None for each in focal.listed)
         whom = f"{_several(len(focal.listed), 'object')} of a table" + (

@@ -1,8 +1,8 @@
 """Which operators of a mobile query have selections that may be reused, and why others have not.
 
-What is plain is found once for all interests. Of the rest, operators in Python are what takes long. Where two
-selections are the same, or nearly so, one of them need not be processed: if the class says that its answers
-depend on nothing else (`CustomOperator.stateless`).
+What is plain is found once for all interests. Of the rest, operators in Python are what takes long, and
+where two selections are the same, or nearly so, one of them need not be processed: if the class says that its
+answers depend on nothing else (`CustomOperator.stateless`).
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def _counted(at: Span, count: Token, unit: Token | None) -> t.QuantityNode | t.C
     if unit is None and str(count) == "0":
         return t.QuantityNode(((0, "s"),), at=at)  # nothing needs no unit
     if unit is None:
-        hint = f"write for example '{count} s' or '{count} min'"
+        hint = f"write for example '{count} s' or '{count} min'; '{count} m' where it is a distance"
         raise QuerySyntaxError(f"the number {count} needs a unit here", at, hint)
     if unit.lower() in ("event", "events"):
         return t.Count(whole(count), at=at)
