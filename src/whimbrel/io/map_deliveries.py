@@ -62,7 +62,7 @@ def interests_shown(table: DeliveryRows, first: int, last: int, outline: Outline
     An interest lasts until the next one of its object begins. Where nothing was told in that one, it is shown
     as long as something was told in it: nobody knows from the deliveries when it ended.
     """
-    import shapely
+    from whimbrel.space.geometry import parse
 
     found: dict[tuple[tuple[str, str], int], dict[str, Any]] = {}
     for row, told, begun in zip(table.rows, table.told, table.begun, strict=True):
@@ -81,7 +81,7 @@ def interests_shown(table: DeliveryRows, first: int, last: int, outline: Outline
     for (focal, number), each in chosen:
         follower = found.get((focal, number + 1))
         until = follower["begun"] if follower else last + 1 if number == latest[focal] else each["told"] + 1
-        shape = outline(shapely.from_wkt(each["area"]))
+        shape = outline(parse(each["area"]))
         times = {"from": (each["begun"] - first) / 1000, "until": (until - first) / 1000}
         shown.append({"focal": numbers[focal], "number": number, **times, **shape})
     return shown

@@ -158,7 +158,7 @@ def delivery_table(
 
 INTERESTS = pa.schema(
     [("query", pa.string()), ("interest", pa.int64()), ("start", UTC), ("end", UTC), ("told", UTC),
-     ("interest_area", pa.string())]
+     ("interest_area", pa.binary())]
 )  # fmt: skip
 """The columns of a table of interests, besides `focal`: `end` is null while nobody knows it, and `told` is
 from when on what is known is told."""
@@ -173,7 +173,7 @@ def interest_table(interests: Interests, query: str, keys: Sequence[object]) -> 
         pa.array(interests.start).cast(UTC),
         ends.cast(UTC),
         pa.array(interests.start - interests.lifetime).cast(UTC),
-        interests.areas.texts(),
+        interests.areas.wkb(),
     ]
     focal = pa.array([keys[obj] for obj in interests.obj.tolist()])
     return pa.table(columns, schema=INTERESTS).append_column("focal", focal)

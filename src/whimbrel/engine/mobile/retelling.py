@@ -19,7 +19,7 @@ from whimbrel.engine.mobile.telling import telling
 from whimbrel.engine.mobile.updates import FocalKeys
 from whimbrel.engine.report import ATTRIBUTES_KEY
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.values import Int64Array, decoded, from_arrow
+from whimbrel.engine.values import Int64Array, from_arrow, without_dictionary
 from whimbrel.graph.mobile import MobileQuery
 from whimbrel.model.deliveries import DELIVERY_COLUMNS
 from whimbrel.model.schema import Coordinates
@@ -35,21 +35,21 @@ class Retelling:
         self.telling = telling(query.policy)
         self.current = _interests(np.zeros((5, 0), np.int64))
         """The interests that have not ended."""
-        self._texts = pa.array([], pa.string())
+        self._shown = pa.array([], pa.binary())
         """How their areas are shown."""
 
     def step(self, told: pa.Table, interests: pa.Table, watermark: int) -> pa.Table | None:
         """Take in what was told up to a watermark, and interests that began or ended; give what is told."""
-        of, texts = self._with_new(interests)
+        of, shown = self._with_new(interests)
         had = [self._had(told, of)] if told.num_rows else []
         found, shown_of = self.telling.tell(had, of, watermark)
         stays = np.flatnonzero(of.end > watermark)
-        self.current, self._texts = of.take(stays), texts.take(pa.array(stays))
+        self.current, self._shown = of.take(stays), shown.take(pa.array(stays))
         found = [each for each in found if len(each)]
         if not found:
             return None
         table = delivery_table(found, shown_of, self.query.name, self.keys.values())
-        return self._with_areas(table, of, texts)
+        return self._with_areas(table, of, shown)
 
     def _with_new(self, rows: pa.Table) -> tuple[Interests, pa.Array]:
         """Put interests that begin behind those that are there, and say of all when they end."""
@@ -66,20 +66,20 @@ class Retelling:
             (had.obj, obj), (had.number, number), (had.start, start), (had.lifetime, start - since),
         )  # fmt: skip
         arrays = [np.append(one, other)[first] for one, other in pairs]
-        texts = pa.concat_arrays([self._texts, _whole(rows.column("interest_area"))])
-        return _interests(np.stack([*arrays, earliest])), texts.take(pa.array(first))
+        shown = pa.concat_arrays([self._shown, without_dictionary(rows.column("interest_area"))])
+        return _interests(np.stack([*arrays, earliest])), shown.take(pa.array(first))
 
     def _had(self, told: pa.Table, of: Interests) -> Told:
         """Read what interests have; how old history is exactly does not matter any more."""
         interest, begun = (_numbers(told.column(name)) for name in ("interest", "interest_start"))
         time = _numbers(told.column("told"))
-        live = _whole(told.column("live")).to_numpy(zero_copy_only=False)
+        live = without_dictionary(told.column("live")).to_numpy(zero_copy_only=False)
         place = np.searchsorted(_codes(of.obj, of.number), _codes(self._objects(told), interest))
         table = told.select([name for name in told.column_names if name not in DELIVERY_COLUMNS])
         return Told(
             table.replace_schema_metadata({ATTRIBUTES_KEY: b"{}"}),
             np.arange(told.num_rows),
-            hashes(_whole(told.column("id")))[0],
+            hashes(without_dictionary(told.column("id")))[0],
             place,
             np.where(live, time, begun - 1),
             np.full(told.num_rows, ADDED),
@@ -87,30 +87,30 @@ class Retelling:
         )
 
     def _objects(self, rows: pa.Table) -> Int64Array:
-        return self.keys.codes_of(from_arrow(_whole(rows.column("focal"))))
+        return self.keys.codes_of(from_arrow(without_dictionary(rows.column("focal"))))
 
-    def _with_areas(self, table: pa.Table, of: Interests, texts: pa.Array) -> pa.Table:
-        """Show the areas, of which only the texts are known here."""
+    def _with_areas(self, table: pa.Table, of: Interests, shown: pa.Array) -> pa.Table:
+        """Show the areas, of which only the WKB is known here."""
         codes = _codes(self._objects(table), _numbers(table.column("interest")))
         place = np.searchsorted(_codes(of.obj, of.number), codes)
         at = table.column_names.index("interest_area")
-        return table.set_column(at, "interest_area", texts.take(pa.array(place)))
+        return table.set_column(at, "interest_area", shown.take(pa.array(place)))
 
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state."""
         self.keys.save(blocks, f"{name}/keys")
         self.telling.save(blocks, f"{name}/telling")
         self.current.save(blocks, f"{name}/current")
-        texts = pa.RecordBatch.from_arrays([self._texts], ["text"])
-        blocks.put_batches(f"{name}/texts", [texts])
+        shown = pa.RecordBatch.from_arrays([self._shown], ["area"])
+        blocks.put_batches(f"{name}/areas", [shown])
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
         self.keys.load(blocks, f"{name}/keys")
         self.telling.load(blocks, f"{name}/telling")
         self.current = Interests.load(blocks, f"{name}/current")
-        (texts,) = blocks.batches(f"{name}/texts")
-        self._texts = texts.column("text")
+        (shown,) = blocks.batches(f"{name}/areas")
+        self._shown = shown.column("area")
 
 
 def _interests(rows: Int64Array) -> Interests:
@@ -134,11 +134,8 @@ def _codes(obj: Int64Array, number: Int64Array) -> Int64Array:
     return codes
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    array = column.combine_chunks()
-    return decoded(array) if pa.types.is_dictionary(array.type) else array
-
-
 def _numbers(column: pa.ChunkedArray) -> Int64Array:
-    numbers: Int64Array = _whole(pc.cast(column, pa.int64())).to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers: Int64Array = (
+        without_dictionary(pc.cast(column, pa.int64())).to_numpy(zero_copy_only=False).astype(np.int64)
+    )
     return numbers
