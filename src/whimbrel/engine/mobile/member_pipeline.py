@@ -204,6 +204,8 @@ class MemberPipeline(Pipeline):
         rest = [each.take() for each in self._inputs]
         if any(map(len, rest)) or self.due <= watermark:
             yield from self._round(watermark, rest)
+        elif watermark < END_OF_TIME:
+            self.forget_before(watermark - self.reach)  # the session lets go of its events, too
 
     def _cuts(self) -> list[int]:
         """Give the times at which new rounds begin."""
