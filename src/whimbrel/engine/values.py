@@ -108,18 +108,13 @@ def to_arrow(column: Column, kind: Type | None = None) -> pa.Array:
 
 def decoded(array: pa.Array) -> pa.Array:
     """Decode texts, whatever their encoding, as plain strings."""
-    texts = without_dictionary(array)
-    return texts if texts.type == pa.string() else texts.cast(pa.string())
-
-
-def without_dictionary(array: pa.Array) -> pa.Array:
-    """Give values, of whatever type, as a plain array."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    if not pa.types.is_dictionary(array.type):
-        return array
-    few = len(array) < len(array.dictionary)  # taking a few costs less than looking at all
-    return array.dictionary.take(array.indices) if few else array.dictionary_decode()
+    if pa.types.is_dictionary(array.type):
+        few = len(array) < len(array.dictionary)  # taking a few costs less than looking at all
+        texts = array.dictionary.take(array.indices) if few else array.dictionary_decode()
+        return texts if texts.type == pa.string() else texts.cast(pa.string())
+    return array if array.type == pa.string() else array.cast(pa.string())
 
 
 def concat(columns: list[Column]) -> Column:

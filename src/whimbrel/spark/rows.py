@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from whimbrel.engine.ingest import Counts
 from whimbrel.engine.session import Session
-from whimbrel.engine.values import without_dictionary
+from whimbrel.engine.values import decoded
 from whimbrel.graph.operators.base import Types
 from whimbrel.model.time import format_instant
 from whimbrel.spark.types import DeliveryColumns, arrow_schema
@@ -135,7 +135,9 @@ def _places(rejected: pa.Table) -> pa.Array:
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    column = without_dictionary(column)
+    if pa.types.is_dictionary(column.type):
+        is_text = pa.types.is_string(column.type.value_type)
+        column = decoded(column) if is_text else column.dictionary_decode()
     return column if column.type == kind else column.cast(kind)
 
 

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from whimbrel.engine.identity import ATTRIBUTES
 from whimbrel.graph.operators.base import Types
 from whimbrel.model.columns import ARROW_TYPES
-from whimbrel.model.deliveries import AREA, DELIVERY_COLUMNS
+from whimbrel.model.deliveries import DELIVERY_COLUMNS
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
 _WHIMBREL: tuple[tuple[tuple[type[sql.DataType], ...], Type], ...] = (
@@ -53,9 +53,14 @@ class DeliveryColumns:
     @property
     def fields(self) -> list[pa.Field]:
         """Describe the columns."""
-        kinds = {"interest": pa.int64(), "live": pa.bool_(), "predicted": pa.bool_()}
+        kinds = {
+            "interest": pa.int64(),
+            "live": pa.bool_(),
+            "predicted": pa.bool_(),
+            "interest_area": pa.binary(),
+        }
         kinds |= dict.fromkeys(("interest_start", "told"), pa.timestamp("us", "UTC"))
-        kinds |= {"focal": ARROW_TYPES[self.focal], AREA: pa.binary()}
+        kinds |= {"focal": ARROW_TYPES[self.focal]}
         names = [name for name in DELIVERY_COLUMNS if self.predicted or name != "predicted"]
         return [pa.field(name, kinds.get(name, pa.string())) for name in names]
 

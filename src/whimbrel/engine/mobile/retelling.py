@@ -19,7 +19,7 @@ from whimbrel.engine.mobile.telling import telling
 from whimbrel.engine.mobile.updates import FocalKeys
 from whimbrel.engine.report import ATTRIBUTES_KEY
 from whimbrel.engine.snapshot import Blocks
-from whimbrel.engine.values import Int64Array, from_arrow, without_dictionary
+from whimbrel.engine.values import Int64Array, decoded, from_arrow
 from whimbrel.graph.mobile import MobileQuery
 from whimbrel.model.deliveries import DELIVERY_COLUMNS
 from whimbrel.model.schema import Coordinates
@@ -66,20 +66,20 @@ class Retelling:
             (had.obj, obj), (had.number, number), (had.start, start), (had.lifetime, start - since),
         )  # fmt: skip
         arrays = [np.append(one, other)[first] for one, other in pairs]
-        shown = pa.concat_arrays([self._shown, without_dictionary(rows.column("interest_area"))])
+        shown = pa.concat_arrays([self._shown, _whole(rows.column("interest_area"))])
         return _interests(np.stack([*arrays, earliest])), shown.take(pa.array(first))
 
     def _had(self, told: pa.Table, of: Interests) -> Told:
         """Read what interests have; how old history is exactly does not matter any more."""
         interest, begun = (_numbers(told.column(name)) for name in ("interest", "interest_start"))
         time = _numbers(told.column("told"))
-        live = without_dictionary(told.column("live")).to_numpy(zero_copy_only=False)
+        live = _whole(told.column("live")).to_numpy(zero_copy_only=False)
         place = np.searchsorted(_codes(of.obj, of.number), _codes(self._objects(told), interest))
         table = told.select([name for name in told.column_names if name not in DELIVERY_COLUMNS])
         return Told(
             table.replace_schema_metadata({ATTRIBUTES_KEY: b"{}"}),
             np.arange(told.num_rows),
-            hashes(without_dictionary(told.column("id")))[0],
+            hashes(_whole(told.column("id")))[0],
             place,
             np.where(live, time, begun - 1),
             np.full(told.num_rows, ADDED),
@@ -87,10 +87,10 @@ class Retelling:
         )
 
     def _objects(self, rows: pa.Table) -> Int64Array:
-        return self.keys.codes_of(from_arrow(without_dictionary(rows.column("focal"))))
+        return self.keys.codes_of(from_arrow(_whole(rows.column("focal"))))
 
     def _with_areas(self, table: pa.Table, of: Interests, shown: pa.Array) -> pa.Table:
-        """Show the areas, of which only the WKB is known here."""
+        """Show the areas, which are known here only as they are shown."""
         codes = _codes(self._objects(table), _numbers(table.column("interest")))
         place = np.searchsorted(_codes(of.obj, of.number), codes)
         at = table.column_names.index("interest_area")
@@ -101,16 +101,16 @@ class Retelling:
         self.keys.save(blocks, f"{name}/keys")
         self.telling.save(blocks, f"{name}/telling")
         self.current.save(blocks, f"{name}/current")
-        shown = pa.RecordBatch.from_arrays([self._shown], ["area"])
-        blocks.put_batches(f"{name}/areas", [shown])
+        areas = pa.RecordBatch.from_arrays([self._shown], ["area"])
+        blocks.put_batches(f"{name}/areas", [areas])
 
     def load(self, blocks: Blocks, name: str) -> None:
         """Read what `save` wrote."""
         self.keys.load(blocks, f"{name}/keys")
         self.telling.load(blocks, f"{name}/telling")
         self.current = Interests.load(blocks, f"{name}/current")
-        (shown,) = blocks.batches(f"{name}/areas")
-        self._shown = shown.column("area")
+        (areas,) = blocks.batches(f"{name}/areas")
+        self._shown = areas.column("area")
 
 
 def _interests(rows: Int64Array) -> Interests:
@@ -134,8 +134,11 @@ def _codes(obj: Int64Array, number: Int64Array) -> Int64Array:
     return codes
 
 
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return decoded(array) if pa.types.is_dictionary(array.type) else array
+
+
 def _numbers(column: pa.ChunkedArray) -> Int64Array:
-    numbers: Int64Array = (
-        without_dictionary(pc.cast(column, pa.int64())).to_numpy(zero_copy_only=False).astype(np.int64)
-    )
+    numbers: Int64Array = _whole(pc.cast(column, pa.int64())).to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers
