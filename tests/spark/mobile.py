@@ -44,6 +44,7 @@ define Silent detect Car(speed > 22) as a then not Car(speed < 15) for 4 s
 define Count(n) over 6 s every 2 s detect Car assign n = count(Car) having n > 2
 define Calm(n) over 8 s detect Car(speed < 12) assign n = count(Car) group by make having n > 3
 define Slowed detect Brakes then Count within 5 s
+define Near detect Car as a and Car as b within 2 s where distance(a, b) < 60 m and a.source < b.source
 define Stopped detect Car stops for 3 s within 40 m group by source
 define Once detect Car(speed > 18) as a then Car(speed < 14) as b within 6 s consuming a
 """
@@ -105,8 +106,9 @@ def drawn(rng: Random, name: str) -> MobileQuery:
     )
     if focal.listed is not None and not isinstance(interest, CircleInterest):
         focal = FocalObjects("Car", only=frozenset(("car3",)))
+    situations = rng.random() < 0.25
     return MobileQuery(
-        reporting(*rng.sample(BY_PLACE, rng.choice((1, 1, 2)))),
+        reporting(*(("Fast", "Near") if situations else rng.sample(BY_PLACE, rng.choice((1, 1, 2))))),
         focal,
         interest,
         lifetime=rng.choice((0, 3, 10)) * SECOND,
@@ -117,6 +119,7 @@ def drawn(rng: Random, name: str) -> MobileQuery:
             grid_m=100.0 if strong else None,
         ),
         name=name,
+        of_situations=situations,
         excluding_itself=not strong and rng.random() < 0.3,
         silent=rng.choice((None, 2 * SECOND)),
     )

@@ -129,7 +129,7 @@ def test_objects_are_put_on_a_list_and_taken_off_while_the_stream_runs(spark, tm
     outcome = pa.concat_tables(tables).to_pylist()
     reasons = [row["reason"] for row in outcome if row["kind"] == "refused"]
     assert len(reasons) == 2
-    assert "more than the 300 m over which events are sent" in " ".join(reasons)
+    assert "needs events from 2000 m away, and they are sent over 300 m" in " ".join(reasons)
     done = [
         [each for each in asked if each["key"] != "car3" and each["action"] != "drop"] for asked in orders
     ]

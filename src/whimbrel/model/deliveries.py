@@ -22,7 +22,11 @@ AREA = "interest_area"
 PREDICTED = "predicted"
 """Whether that area was predicted; only of queries that ask for prediction."""
 
-DELIVERY_COLUMNS = (*DELIVERY, AREA, PREDICTED)
+REUSED = ("precision", "recall", "disparity", "by")
+"""How well the selection that was processed stood for one's own, how far the two interests differ on its
+events, and the focal object whose it was, null for one's own; only of queries with `reuse similar`."""
+
+DELIVERY_COLUMNS = (*DELIVERY, AREA, PREDICTED, *REUSED)
 
 
 def has_deliveries(schema: pa.Schema) -> bool:

@@ -18,7 +18,8 @@ from pyspark.sql import functions as fn
 
 from whimbrel.engine.session import Session
 from whimbrel.errors import DataError, QueryError, WhimbrelError
-from whimbrel.graph.mobile import ListedObject
+from whimbrel.graph.mobile import ListedObject, MobileQuery
+from whimbrel.graph.mobile.sharding import farthest
 from whimbrel.graph.query import Query
 from whimbrel.lang.listed import listed_objects
 from whimbrel.model.schema import Type, Value
@@ -135,7 +136,9 @@ def _carry_out(order: FollowOrder, session: Session, kind: Type | None, reach_m:
         for name in names:
             session.unfollow([wanted.key], mobile=name)
         return
-    _check_reach(wanted, reach_m)
+    for each in session.query().mobile:
+        if each.name in names:
+            _check_reach(wanted, each, reach_m)
     for name in names:
         session.follow([wanted], mobile=name)
 
@@ -159,9 +162,13 @@ def _key(text: str | None, kind: Type | None) -> Value | None:
         ) from None
 
 
-def _check_reach(wanted: ListedObject, reach_m: float | None) -> None:
-    if reach_m is not None and wanted.radius_m is not None and wanted.radius_m > reach_m:
+def _check_reach(wanted: ListedObject, query: MobileQuery, reach_m: float | None) -> None:
+    if reach_m is None or wanted.radius_m is None:
+        return
+    needed = farthest(query, wanted.radius_m)
+    if needed > reach_m:
         raise QueryError(
-            f"a radius of {wanted.radius_m:g} m is more than the {reach_m:g} m over which events are sent",
+            f"a radius of {wanted.radius_m:g} m needs events from {needed:g} m away, and they are sent over "
+            f"{reach_m:g} m",
             hint="begin the stream with a larger reach, on a new checkpoint",
         )

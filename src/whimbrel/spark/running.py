@@ -24,6 +24,7 @@ from whimbrel.io.detections import sorted_detections
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.lang.outputs import output_types
 from whimbrel.model.columns import INSTANT
+from whimbrel.model.deliveries import DELIVERIES_KEY
 from whimbrel.model.reading import read_settings
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.batch import outcomes
@@ -132,7 +133,8 @@ def _metadata(query: Query, frame: DataFrame, settings: BatchSettings) -> dict[b
     owned = {kind: list(attributes) for kind, attributes in types.items()}
     said = place_of(frame, settings.get("coordinates")) or query.graph.coordinates or coordinates_of(frame)
     coordinates = said or (Coordinates.PLANE if "geometry" in frame.columns else None)
-    return {
+    told = {DELIVERIES_KEY: b"1"} if query.mobile else {}
+    return told | {
         ATTRIBUTES_KEY: json.dumps(owned).encode(),
         COORDINATES_KEY: str(
             coordinates.value if isinstance(coordinates, Coordinates) else coordinates or "none"

@@ -12,6 +12,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from whimbrel.graph.mobile.reading import read_of, selections_of
+from whimbrel.graph.mobile.sharding import farthest
 from whimbrel.graph.operators import ANY
 from whimbrel.graph.operators.step_pattern import walks
 from whimbrel.graph.policies import Key
@@ -27,7 +28,7 @@ from whimbrel.graph.sharding import (
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import format_duration
 from whimbrel.space.partitioning import Cells
-from whimbrel.spark.batch import OnePartition
+from whimbrel.spark.batch import MOST_THAT_FOLLOW, OnePartition
 from whimbrel.spark.checkpoints import with_shards
 from whimbrel.spark.followed import FollowingProcessor, check_followed, packed_orders
 from whimbrel.spark.frames import Prepared, coordinates_of, place_of, prepare
@@ -72,8 +73,9 @@ def outcomes(query: Query, frame: DataFrame, **settings: Unpack[FollowingSetting
         lists_change=plan.followed is not None,
         **plan.read,
     )
-    if isinstance(prepared.sharding, ByInterests) and plan.reach_m > prepared.sharding.reach_m:
-        prepared = replace(prepared, sharding=replace(prepared.sharding, reach_m=plan.reach_m))
+    if isinstance(prepared.sharding, ByInterests):
+        reach_m = max(farthest(each, plan.reach_m) for each in query.mobile)
+        prepared = replace(prepared, sharding=replace(prepared.sharding, reach_m=reach_m))
     if isinstance(prepared.sharding, ByMeetings):
         why = f"what {', '.join(prepared.sharding.streams)} finds is followed in one place on a stream"
         prepared = replace(prepared, sharding=SinglePartition(why))
@@ -167,7 +169,9 @@ def _metrics() -> list[Any]:
 def _shards(prepared: Prepared, shards: int | None) -> int:
     why = _why_one(prepared)
     if why is None:
-        return default_shards(prepared.frame, shards)
+        chosen = default_shards(prepared.frame, shards)
+        follows = shards is None and isinstance(prepared.sharding, ByInterests)
+        return min(chosen, MOST_THAT_FOLLOW) if follows else chosen
     if shards != 1:
         warnings.warn(
             f"all events go to one shard, so that one core does all the work: {why}",

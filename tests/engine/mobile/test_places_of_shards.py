@@ -103,7 +103,8 @@ class Collector:
 @given(st.data(), mobile_queries(refresh=Always()), POINTS, st.integers(2, 5), TELLINGS)
 def test_shards_tell_together_what_one_session_tells(data, query, events, shards, deliver):
     assume(events)
-    query = compiled(replace(query, deliver=deliver, refresh=data.draw(CONDITIONS)))
+    of = data.draw(st.sampled_from(["events", "events", "situations"]))
+    query = compiled(replace(query, deliver=deliver, refresh=data.draw(CONDITIONS), of=of))
     plan = sharding_of(query)
     assume(isinstance(plan, ByInterests))
     events = sorted(events, key=lambda each: each.end)

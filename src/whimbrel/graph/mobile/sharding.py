@@ -24,7 +24,7 @@ from whimbrel.graph.mobile.query import MobileQuery
 from whimbrel.graph.operators.encounter import Encounter
 from whimbrel.graph.operators.motion import Motion
 from whimbrel.graph.query import Query
-from whimbrel.graph.sharding import ByInterests, Sharding, SinglePartition, sharding
+from whimbrel.graph.sharding import AnyPartition, ByInterests, BySpace, Sharding, SinglePartition, sharding
 
 
 def sharding_of(query: Query) -> Sharding:
@@ -47,14 +47,14 @@ def why_one_partition(query: MobileQuery) -> str | None:
 
     >>> from whimbrel.graph.mobile import CircleInterest, FocalObjects, MobileQuery
     >>> from whimbrel.lang.wbl import compile_text
-    >>> query = compile_text("define Fast detect Car(speed > 40)")
-    >>> why_one_partition(MobileQuery(query, FocalObjects("Car"), CircleInterest(500), of_situations=True))
+    >>> query = compile_text("define Late detect A then not B for 1 h group by source")
+    >>> why_one_partition(MobileQuery(query, FocalObjects("A"), CircleInterest(500), of_situations=True))
     'mobile looks at situations wherever their events are'
     """
     name, policy = query.name, query.policy
     if extent_m(query.interest) is None:
         return f"an interest of {name} may reach anywhere"
-    if query.of_situations:
+    if _beyond(query) is None:
         return f"{name} looks at situations wherever their events are"
     if isinstance(policy.refresh, RefreshWhenQualityFalls):
         return f"when interests of {name} move depends on the events around them"
@@ -67,13 +67,28 @@ def why_one_partition(query: MobileQuery) -> str | None:
     return None
 
 
-def farthest(query: MobileQuery) -> float:
-    """Tell how far from its centre an interest of any object can reach, in metres."""
-    reach = extent_m(query.interest)
-    if reach is None:
+def farthest(query: MobileQuery, radius_m: float = 0.0) -> float:
+    """Tell how far from its centre lies what an interest of any object depends on, in metres.
+
+    Objects that come later may have a radius of `radius_m`.
+    """
+    reach, beyond = extent_m(query.interest), _beyond(query)
+    if reach is None or beyond is None:
         raise QueryError(f"an interest of {query.name} may reach anywhere")
     own = (each.radius_m for each in query.focal.listed or () if each.radius_m is not None)
-    return max(reach, max(own, default=0.0))
+    return max([reach, radius_m, *own]) + beyond
+
+
+def _beyond(query: MobileQuery) -> float | None:
+    """Tell how far from an interest that lies which its detections depend on; None: nobody knows."""
+    if not query.of_situations:
+        return 0.0
+    match sharding(query.detect.rewritten):
+        case AnyPartition():
+            return 0.0  # a situation lies where its event does
+        case BySpace(reach_m):
+            return 2 * reach_m  # from the interest to an event, and from there to what prevents it
+    return None
 
 
 def extent_m(interest: Interest) -> float | None:
