@@ -50,8 +50,8 @@ def borrowed_columns(found: Sequence[Emitted]) -> dict[Expr, Column]:
     columns: dict[Expr, Column] = {}
     for name, own in _OWN.items():
         values = [getattr(each, name[1:]) if isinstance(each, BorrowedDetection) else own for each in found]
-        kind = Type.FLOAT if isinstance(own, float) else Type.INT
-        columns[Attribute(None, name)] = Column(kind, np.array(values, type(own)))
+        kind, dtype = (Type.INT, np.int64) if name == _BY else (Type.FLOAT, np.float64)
+        columns[Attribute(None, name)] = Column(kind, np.array(values, dtype))
     return columns
 
 

@@ -74,12 +74,14 @@ class Step:
     ahead: int
     """So many of the interests, the last ones, are prepared for areas that may never be used."""
 
-    def place(self, cohort: int, member: int) -> int:
-        """Give the interest that a member of a cohort is; `NOBODY` where it is none any more."""
+    def places_of(self, cohort: int, members: Int64Array) -> Int64Array:
+        """Give the interests that some members of a cohort are; `NOBODY` where they are none any more."""
         places = self.places[cohort]
-        at = int(np.searchsorted(self.member[places], (cohort << BITS) | member))
-        is_there = at < len(places) and self.member[places[at]] == (cohort << BITS) | member
-        return int(places[at]) if is_there else NOBODY
+        if not len(places):
+            return np.full(len(members), NOBODY, np.int64)
+        known, wanted = self.member[places], (cohort << BITS) | members
+        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where(known[at] == wanted, places[at], NOBODY)
 
 
 class SimilarSelections:
@@ -112,11 +114,14 @@ class SimilarSelections:
 
     def _settle(self, runtimes: Mapping[int, MemberCustomRuntime], step: Step) -> None:
         """Decide about what waits in some runs of an operator, and let them go on."""
-        waiting = [
-            _Waiting(runtime, key, one, step.place(number, runtime.member(key)))
-            for number, runtime in runtimes.items()
-            for key, one in runtime.take_waiting()
-        ]
+        waiting: list[_Waiting] = []
+        for number, runtime in runtimes.items():
+            some = runtime.take_waiting()
+            members = np.array([runtime.member(key) for key, _ in some], np.int64)
+            places = step.places_of(number, members).tolist()
+            waiting += [
+                _Waiting(runtime, key, one, place) for (key, one), place in zip(some, places, strict=True)
+            ]
         if not waiting:
             return
         self._reuse.selections += len(waiting)
@@ -184,7 +189,7 @@ class SimilarSelections:
     def _disparity(
         self, atoms: EventSets, mine: Int64Array, others: Int64Array, places: Int64Array, of: Interests
     ) -> FloatArray:
-        """Tell how far one's own interest and that of the selection that was processed differ on its events."""
+        """Tell how far one's own interest and that of what was processed differ on the events of this."""
         if not len(mine):
             return np.zeros(0)
         rows, event = different(atoms.ids)
@@ -216,7 +221,8 @@ def _in_common(atoms: EventSets, owner: Int64Array) -> FloatArray:
     """Give the priority of owners: how many events they have in common with other selections."""
     event = different(atoms.ids)[1]
     others = np.bincount(event)[event] - 1
-    return np.bincount(owner[atoms.rows], weights=others, minlength=int(owner.max()) + 1)
+    sums = np.bincount(owner[atoms.rows], weights=others, minlength=int(owner.max()) + 1)
+    return sums.astype(np.float64)
 
 
 def _first_of_pairs(owner: Int64Array, by: Int64Array) -> BoolArray:
