@@ -3,7 +3,7 @@
 The query runs in this process first, and then on Spark twice: over the whole morning as history, and over the
 same morning replayed as a live stream. All must find the same. Without Java, Spark is left out.
 
-Then one car is followed through the same morning: what it is told, when, and from how far away.
+Then one car is followed through the same morning, in the same three ways: what it is told, when, and why.
 
 python examples/traffic/run.py --out out/demo
 """
@@ -14,7 +14,8 @@ import argparse
 import csv
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -70,15 +71,18 @@ class Found:
 def main() -> None:
     arguments = parse_arguments()
     show_first_result()
-    query = wb.read(arguments.query)
+    query, around = wb.read(arguments.query), wb.read(arguments.around)
     events = pq.read_table(arguments.events)
     wb.warm(query, report=CompilingLine(sys.stdout))
-    table = find(query, arguments, events.num_rows)
-    found, staged = detections(table), staged_accidents(HERE / "accidents.csv")
-
-    print_table(found, staged)
-    print_summary(found, staged)
-    told = follow_a_car(wb.read(arguments.around), arguments.events, events)
+    with running(arguments.engine) as spark:
+        table = find(query, spark, arguments.events, events.num_rows)
+        found, staged = detections(table), staged_accidents(HERE / "accidents.csv")
+        print_table(found, staged)
+        print_summary(found, staged)
+        print("\naround my car: what one car is told on its way through the same town")
+        wb.warm(around, report=CompilingLine(sys.stdout))
+        told = find(around, spark, arguments.events, events.num_rows)
+        print_told(told, events)
     for path in write_results(arguments.out, table, told, events):
         print(f"wrote {path}")
 
@@ -105,31 +109,40 @@ def show_first_result() -> None:
 # -- the three ways of running it ----------------------------------------------------------------------------
 
 
-def find(query: wb.Query, arguments: argparse.Namespace, events: int) -> pa.Table:
-    """Detect here, then on Spark, as history and as a stream, and compare; without Java here only."""
-    engine = arguments.engine
+@contextmanager
+def running(engine: str) -> Iterator[SparkSession | None]:
+    """Start Spark, if that is asked for and there is Java, and stop it in the end."""
     if engine == "spark" and not has_java():
         print("no Java was found, so Spark is left out; the embedded engine finds the same", flush=True)
         engine = "embedded"
-    here = timed("embedded engine", events, lambda: wb.detect(query, arguments.events))
     if engine == "embedded":
-        return here
+        yield None
+        return
     from whimbrel.spark import local_session
 
     print("starting Spark ...", flush=True)
     spark = local_session("whimbrel demo")
     try:
-        history = timed("Spark, history", events, lambda: over_history(spark, query, arguments.events))
-        stream = timed("Spark, live stream", events, lambda: over_stream(spark, query, arguments.events))
+        yield spark
     finally:
         spark.stop()
+
+
+def find(query: wb.Query, spark: SparkSession | None, path: Path, events: int) -> pa.Table:
+    """Detect here, then on Spark, as history and as a stream, and compare; without Spark here only."""
+    here = timed("embedded engine", events, lambda: wb.detect(query, path))
+    if spark is None:
+        return here
+    history = timed("Spark, history", events, lambda: over_history(spark, query, path))
+    stream = timed("Spark, live stream", events, lambda: over_stream(spark, query, path))
     if not ids(here) == ids(history) == ids(stream):
         numbers = f"{here.num_rows}, {history.num_rows} and {stream.num_rows}"
-        sys.exit(f"this process, history and stream have {numbers} detections: not the same")
+        sys.exit(f"this process, history and stream have {numbers} {what_in(here)}: not the same")
     print(
-        f"history and live stream gave the same {history.num_rows} detections as this process, ids included\n"
+        f"history and live stream gave the same {here.num_rows} {what_in(here)} as this process, "
+        "ids included\n"
     )
-    return history
+    return here
 
 
 def has_java() -> bool:
@@ -162,7 +175,11 @@ def over_stream(spark: SparkSession, query: wb.Query, events: Path) -> pa.Table:
 
 
 def ids(table: pa.Table) -> list[str]:
-    return sorted(table.column("id").to_pylist())
+    return sorted(table.column("delivery" if "delivery" in table.column_names else "id").to_pylist())
+
+
+def what_in(table: pa.Table) -> str:
+    return "deliveries" if "delivery" in table.column_names else "detections"
 
 
 def timed(what: str, events: int, run: Callable[[], pa.Table]) -> pa.Table:
@@ -172,7 +189,7 @@ def timed(what: str, events: int, run: Callable[[], pa.Table]) -> pa.Table:
     seconds = perf_counter() - began
     rate = f"{events / seconds:,.0f} events/s"
     print(
-        f"{what + ':':20} {events:,} events, {table.num_rows} detections in {seconds:.1f} s ({rate})",
+        f"{what + ':':20} {events:,} events, {table.num_rows} {what_in(table)} in {seconds:.1f} s ({rate})",
         flush=True,
     )
     return table
@@ -225,20 +242,17 @@ def share(part: int, whole: int) -> str:
 # -- around my car -------------------------------------------------------------------------------------------
 
 
-def follow_a_car(query: wb.Query, path: Path, events: pa.Table) -> pa.Table:
-    """Follow one car through the morning, and say in plain words what it is told."""
-    wb.warm(query, report=CompilingLine(sys.stdout))
-    told = wb.detect(query, path).table
+def print_told(told: pa.Table, events: pa.Table) -> None:
+    """Say in plain words what the car is told, and why."""
     car = told["focal"][0].as_py()
     way = places_of(car, events)
-    print(f"\naround my car: what {car} is told while it drives {driven_km(way):.1f} km through the town")
+    print(f"{car} drives {driven_km(way):.1f} km")
     for row in told.filter(pc.field("change") != "kept").to_pylist():
         away = shapely.from_wkb(row["geometry"]).distance(way[row["told"]])
         what = "collision" if row["type"] == "Collision" else "accident"
         print(f"{row['told']:%H:%M:%S}  {what:9}  {row['road']:6} {away:4.0f} m away  {because(row)}")
     kept = told.num_rows - told.filter(pc.field("change") != "kept").num_rows
     print(f"{kept} more deliveries say that something is still so, each time the circle has moved on\n")
-    return told
 
 
 def places_of(car: str, events: pa.Table) -> dict[datetime, shapely.Point]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 import whimbrel as wb
 from whimbrel.cli.main import main
@@ -178,3 +180,27 @@ def test_what_cannot_be_asked():
     session = wb.Session(query())
     with pytest.raises(QueryError, match="does not remember where objects were"):
         session.why()
+
+
+@given(
+    crashes=st.lists(st.tuples(st.integers(0, 60), st.integers(-3, 12)), min_size=1, max_size=8),
+    moves=st.lists(
+        st.tuples(st.sampled_from(("m1", "m2")), st.integers(0, 60), st.integers(0, 9)), max_size=8
+    ),
+    lifetime=st.sampled_from(("0 s", "10 s", "1 h")),
+    clauses=st.sampled_from(("", "refresh when moved 150 m", "until silent for 9 s", "excluding itself")),
+    interest=st.sampled_from(("within 250 m", "box 300 m, 20 m", "within 250 m of situations")),
+)
+def test_who_is_said_to_be_told_is_told(crashes, moves, lifetime, clauses, interest):
+    asked = query(clauses=f"lifetime {lifetime} {clauses}", interest=interest)
+    rows = [event("Crash", f"c{n}", *where, level=2) for n, where in enumerate(crashes)]
+    rows = [{**row, "x": row["x"] * 100.0, "name": ("m1", None)[n % 2]} for n, row in enumerate(rows)]
+    for n, (name, time, place) in enumerate(moves):
+        rows.append(event("Car", f"u{n}", time, place * 100.0, name=name, kind="medic"))
+    told = {(row["focal"], *row["events"]) for row in wb.detect(asked, rows).to_pylist()}
+    for focal in ("m1", "m2"):
+        answer = wb.why(asked, rows, focal=focal, limit=100)
+        assert len(answer.deliveries) == len(crashes)
+        for each in answer.deliveries:
+            assert each.is_told == ((focal, *each.detection.events) in told)
+            assert each.kind != "other"

@@ -110,6 +110,11 @@ def sharers_of(store: RowStore, rows: Int64Array) -> Int64Array:
     return np.where(made_of_none, kept.values, leading & _SHARER)
 
 
+def seen_by(copies: Int64Array, sharer: int) -> Int64Array:
+    """Give the copies of the same rows that somebody else has."""
+    return copies & ~np.int64(_SHARER) | sharer
+
+
 def sharer_column(store: RowStore, rows: Int64Array) -> Column:
     """Give the same as a column, as a key that parts events is read."""
     return Column(Type.INT, sharers_of(store, rows))

@@ -19,15 +19,13 @@ from whimbrel.engine.row_store import Lineage, offsets_of
 from whimbrel.engine.streams import ExecutionContext, InstanceTypes, OperatorStream, types_of
 from whimbrel.engine.values import Int64Array, decoded, to_arrow
 from whimbrel.graph.expressions import Attribute
-from whimbrel.model.deliveries import delivery_columns
+from whimbrel.model.deliveries import DELIVERIES_KEY, DELIVERY_COLUMNS, delivery_columns
 from whimbrel.model.schema import Coordinates
 
 UTC = pa.timestamp("us", "UTC")
 FIXED = ("id", "type", "start", "end", "geometry")
 COORDINATES_KEY = b"whimbrel.coordinates"
 ATTRIBUTES_KEY = b"whimbrel.attributes"
-DELIVERIES_KEY = b"whimbrel.deliveries"
-"""Tables of deliveries of mobile queries have this: they have an order of their own."""
 
 _EMPTY = pa.schema(
     [("id", pa.string()), ("type", pa.string()), ("start", UTC), ("end", UTC), ("geometry", pa.binary()),
@@ -135,7 +133,7 @@ def together(
     told = [table for table in tables if DELIVERIES_KEY in (table.schema.metadata or {})]
     if told and len(told) < len(tables):
         plain = [table for table in tables if DELIVERIES_KEY not in (table.schema.metadata or {})]
-        tables = [together(plain, coordinates), *told]
+        tables = [apart_from_deliveries(together(plain, coordinates)), *told]
     owned = _owned(tables, attributes or {})
     joined = pa.concat_tables(_of_one_kind(tables), promote_options="permissive")
     known = _attributes(joined)
@@ -148,6 +146,20 @@ def together(
         order = _order(joined)
         joined = joined if order is None else joined.take(pa.array(order))
     return joined.replace_schema_metadata(_metadata(owned, coordinates))
+
+
+def apart_from_deliveries(table: pa.Table) -> pa.Table:
+    """Keep the attributes of detections apart from the columns of deliveries."""
+    if not any(name in DELIVERY_COLUMNS for name in table.column_names):
+        return table
+
+    def free(name: str) -> str:
+        return f"{name}_" if name in DELIVERY_COLUMNS else name
+
+    owned = {kind: list(map(free, names)) for kind, names in owned_attributes(table).items()}
+    renamed = table.rename_columns(list(map(free, table.column_names)))
+    metadata = {**(table.schema.metadata or {}), ATTRIBUTES_KEY: json.dumps(owned).encode()}
+    return renamed.replace_schema_metadata(metadata)
 
 
 def _of_one_kind(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:

@@ -97,8 +97,10 @@ def explain(
     - `mobile`, where there are mobile queries: for each its `name`, `focal` (`type`, `key`, `condition`,
       `only`, and how many are `listed`), `interest` (`kind` and its measures), `of` (events or situations),
       `lifetime_us`, `refresh` (`when`, and how much), `quality`, `order`, `completeness`, `prediction`,
-      `reuse`, `deliver`, `excluding_itself`, `silent_us`, `motion_within`, `reports`; which of these are
-      `found_once` and `found_each` (for each interest), and what the latter is `given` by the former;
+      `reuse`, `reused` (for each operator in Python its `name`, and why nothing is reused of it, `not_equal`,
+      or no similar selection, `not_similar`, else null), `deliver`, `excluding_itself`, `silent_us`,
+      `motion_within`, `reports`; which of these are `found_once` and `found_each` (for each interest), and
+      what the latter is `given` by the former;
       `anchors` (operators whose results depend on where the run of an interest begins, and why);
       `additional_time_us` and `history_us` of each type.
     - after the rewrites also `rewrites`: for each that changed something its name (`rewrite`) and the names

@@ -21,7 +21,14 @@ from whimbrel.io._streams import known_ending
 from whimbrel.io.atomic import format_by_ending, refuse_packed, writing
 from whimbrel.model.batch import COORDINATES_KEY
 from whimbrel.model.columns import decoded
-from whimbrel.model.deliveries import AREA, CHANGES, delivery_columns, has_deliveries, without_areas
+from whimbrel.model.deliveries import (
+    AREA,
+    CHANGES,
+    DELIVERIES_KEY,
+    delivery_columns,
+    has_deliveries,
+    without_areas,
+)
 from whimbrel.model.frames import arrow_table
 from whimbrel.model.schema import Coordinates
 
@@ -105,26 +112,36 @@ def write_detections(
 def sorted_detections(table: pa.Table) -> pa.Table:
     """Sort detections by end, start, type and events: the order in which every backend reports them.
 
-    Deliveries are sorted as they are told. What is told of one interest at one time keeps its order.
+    Deliveries are sorted as they are told.
     """
     if table.num_rows == 0:
         return table
     if has_deliveries(table.schema):
         return _sorted_as_told(table)
-    # Joined by the least character, lists of ids compare as their texts do.
-    keys = pa.table(
-        {
-            "end": table["end"],
-            "start": table["start"],
-            "type": table["type"].cast(pa.string()),
-            "events": pc.binary_join(table["events"].cast(pa.list_(pa.string())), "\0"),
-        }
-    )
-    return table.take(pc.sort_indices(keys, [(name, "ascending") for name in keys.schema.names]))
+    return _sorted_by(table, _order_keys(table))
+
+
+def _order_keys(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return {
+        "end": table["end"],
+        "start": table["start"],
+        "type": table["type"].cast(pa.string()),
+        # Joined by the least character, lists of ids compare as their texts do.
+        "events": pc.binary_join(table["events"].cast(pa.list_(pa.string())), "\0"),
+    }
+
+
+def _sorted_by(table: pa.Table, keys: Mapping[str, pa.ChunkedArray]) -> pa.Table:
+    """Sort by columns; rows that are equal in them keep their order."""
+    return table.take(pc.sort_indices(pa.table(dict(keys)), [(name, "ascending") for name in keys]))
 
 
 def _sorted_as_told(table: pa.Table) -> pa.Table:
-    """Sort deliveries by when they are told, and detections among them by their end."""
+    """Sort deliveries by when they are told, and detections among them by their end.
+
+    What is told of one interest at one time is in order already in what a session gave: by when it is known.
+    Elsewhere it is sorted as detections are.
+    """
     change = pc.index_in(table["change"].cast(pa.string()), pa.array(CHANGES))
     keys = {
         "told": pc.coalesce(table["told"], table["end"].cast(table.schema.field("told").type)),
@@ -133,8 +150,9 @@ def _sorted_as_told(table: pa.Table) -> pa.Table:
         "interest": table["interest"],
         "change": change,
     }
-    order = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])  # a stable sort
-    return table.take(order)
+    if DELIVERIES_KEY not in (table.schema.metadata or {}):
+        keys |= _order_keys(table)
+    return _sorted_by(table, keys)
 
 
 def write_jsonl(table: pa.Table, file: IO[bytes]) -> None:

@@ -24,17 +24,17 @@ class DeliveryRows:
     rows: Sequence[Mapping[str, Any]]
     told: Sequence[int]
     begun: Sequence[int]
+    areas: pa.ChunkedArray | None
+    """Where the interests are; read where it is needed only, as many rows are of one."""
 
     @classmethod
     def of(cls, table: pa.Table) -> DeliveryRows:
         """Read them."""
         import pyarrow as pa
 
-        columns = ["id", *_SHOWN]
-        if AREA in table.column_names:
-            columns.append(AREA)
-        times = [table[name].cast(pa.int64()).to_pylist() for name in ("told", "interest_start")]
-        return cls(table.select(columns).to_pylist(), *times)
+        areas = table[AREA] if AREA in table.column_names else None
+        told, begun = (table[name].cast(pa.int64()).to_pylist() for name in ("told", "interest_start"))
+        return cls(table.select(["id", *_SHOWN]).to_pylist(), told, begun, areas)
 
     def focals(self) -> list[tuple[str, str]]:
         """List whom the queries follow: the query and the key of each."""
@@ -43,7 +43,7 @@ class DeliveryRows:
 
 def notes_told(table: DeliveryRows | None) -> list[str]:
     """Say what the map cannot show of interests."""
-    if table is None or not table.rows or AREA not in table.rows[0]:
+    if table is None or table.areas is None:
         return []
     notes = ["Interests in which nothing was told are not in the deliveries, and not shown."]
     count = len({(_focal(row), row["interest"]) for row in table.rows})
@@ -65,12 +65,13 @@ def interests_shown(table: DeliveryRows, first: int, last: int, outline: Outline
     import shapely
 
     found: dict[tuple[tuple[str, str], int], dict[str, Any]] = {}
-    for row, told, begun in zip(table.rows, table.told, table.begun, strict=True):
-        if row.get(AREA) is None:
+    if table.areas is None:
+        return []
+    for place, (row, told, begun) in enumerate(zip(table.rows, table.told, table.begun, strict=True)):
+        if row["focal"] is None:
             continue
-        each = found.setdefault(
-            (_focal(row), row["interest"]), {"begun": begun, "told": told, "area": row[AREA]}
-        )
+        which = _focal(row), row["interest"]
+        each = found.setdefault(which, {"begun": begun, "told": told, "place": place})
         each["told"] = max(each["told"], told)
     numbers = {focal: number for number, focal in enumerate(table.focals())}
     latest: dict[tuple[str, str], int] = {}
@@ -81,7 +82,7 @@ def interests_shown(table: DeliveryRows, first: int, last: int, outline: Outline
     for (focal, number), each in chosen:
         follower = found.get((focal, number + 1))
         until = follower["begun"] if follower else last + 1 if number == latest[focal] else each["told"] + 1
-        shape = outline(shapely.from_wkt(each["area"]))
+        shape = outline(shapely.from_wkb(table.areas[each["place"]].as_py()))
         times = {"from": (each["begun"] - first) / 1000, "until": (until - first) / 1000}
         shown.append({"focal": numbers[focal], "number": number, **times, **shape})
     return shown

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 CHANGES = ("removed", "kept", "added")
 """What a delivery changes in what its consumer sees of the object, in the order in which it is told."""
 
+DELIVERIES_KEY = b"whimbrel.deliveries"
+"""Schema metadata: tables of deliveries that a session gave have it; they are in the order of telling."""
+
 DELIVERY = ("query", "focal", "interest", "interest_start", "told", "live", "change", "delivery")
 AREA = "interest_area"
 """Where the interest is, as WKB: dictionary-encoded, as many deliveries are of one interest."""
@@ -19,7 +22,11 @@ AREA = "interest_area"
 PREDICTED = "predicted"
 """Whether that area was predicted; only of queries that ask for prediction."""
 
-DELIVERY_COLUMNS = (*DELIVERY, AREA, PREDICTED)
+REUSED = ("precision", "recall", "disparity", "by")
+"""How well the selection that was processed stood for one's own, how far the two interests differ on its
+events, and the focal object whose it was, null for one's own; only of queries with `reuse similar`."""
+
+DELIVERY_COLUMNS = (*DELIVERY, AREA, PREDICTED, *REUSED)
 
 
 def has_deliveries(schema: pa.Schema) -> bool:

@@ -120,7 +120,8 @@ def _delivery_columns(query: Query, types: Mapping[str, Type]) -> DeliveryColumn
     if not kinds:
         return None
     predicts = any(each.policy.prediction is not None for each in query.mobile)
-    return DeliveryColumns(kinds.pop() if len(kinds) == 1 else Type.STRING, predicts)
+    reuses = any(each.policy.reuse == "similar" for each in query.mobile)
+    return DeliveryColumns(kinds.pop() if len(kinds) == 1 else Type.STRING, predicts, reuses)
 
 
 def _rows(

@@ -16,7 +16,7 @@ from pyspark.sql import types as sql
 
 from whimbrel.engine.ingest import Counts
 from whimbrel.engine.input_notes import InputNotes
-from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY, DELIVERIES_KEY
+from whimbrel.engine.report import ATTRIBUTES_KEY, COORDINATES_KEY
 from whimbrel.engine.result import Detections, events_table
 from whimbrel.graph.mobile.reading import selections_of
 from whimbrel.graph.query import Query
@@ -24,6 +24,7 @@ from whimbrel.io.detections import sorted_detections
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.lang.outputs import output_types
 from whimbrel.model.columns import INSTANT
+from whimbrel.model.deliveries import DELIVERIES_KEY
 from whimbrel.model.reading import read_settings
 from whimbrel.model.schema import Coordinates
 from whimbrel.spark.batch import outcomes

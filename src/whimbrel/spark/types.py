@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from whimbrel.engine.identity import ATTRIBUTES
 from whimbrel.graph.operators.base import Types
 from whimbrel.model.columns import ARROW_TYPES
-from whimbrel.model.deliveries import DELIVERY_COLUMNS
+from whimbrel.model.deliveries import DELIVERY_COLUMNS, PREDICTED, REUSED
 from whimbrel.model.schema import RESERVED_COLUMNS, Type
 
 _WHIMBREL: tuple[tuple[tuple[type[sql.DataType], ...], Type], ...] = (
@@ -49,6 +49,8 @@ class DeliveryColumns:
     """The type of the keys of the objects."""
     predicted: bool = False
     """Whether they say if an area was predicted."""
+    reused: bool = False
+    """Whether they say whose selection stood for one's own."""
 
     @property
     def fields(self) -> list[pa.Field]:
@@ -60,8 +62,10 @@ class DeliveryColumns:
             "interest_area": pa.binary(),
         }
         kinds |= dict.fromkeys(("interest_start", "told"), pa.timestamp("us", "UTC"))
-        kinds |= {"focal": ARROW_TYPES[self.focal]}
-        names = [name for name in DELIVERY_COLUMNS if self.predicted or name != "predicted"]
+        kinds |= dict.fromkeys(("precision", "recall", "disparity"), pa.float64())
+        kinds |= dict.fromkeys(("focal", "by"), ARROW_TYPES[self.focal])
+        left_out = {*(() if self.predicted else (PREDICTED,)), *(() if self.reused else REUSED)}
+        names = [name for name in DELIVERY_COLUMNS if name not in left_out]
         return [pa.field(name, kinds.get(name, pa.string())) for name in names]
 
 

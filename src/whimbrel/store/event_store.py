@@ -19,16 +19,17 @@ import pyarrow.compute as pc
 from whimbrel.engine.bounded import run
 from whimbrel.engine.input_notes import InputNotes
 from whimbrel.engine.result import Detections
+from whimbrel.engine.session import Session
 from whimbrel.errors import DataError, WhimbrelError
 from whimbrel.graph.mobile.reading import read_of
-from whimbrel.graph.query import Query
+from whimbrel.graph.query import Compilable, Query, compiled
 from whimbrel.io.atomic import writing
 from whimbrel.io.rejected import RejectedWriter
 from whimbrel.model.frames import EventPaths, EventTable
 from whimbrel.model.reading import Reading, ReadSettings
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.settings import check_settings
-from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, duration, instant
+from whimbrel.model.time import BEGINNING_OF_TIME, END_OF_TIME, Duration, duration, instant
 from whimbrel.space.geometry import invalid_reason
 from whimbrel.store import compact as compaction
 from whimbrel.store import files, read
@@ -438,6 +439,49 @@ class Store:
             rejected=rejected,
             ready=ready,
         )
+
+    def session(
+        self,
+        query: Query | Compilable,
+        *,
+        at: Moment,
+        lateness: Duration | None = 0,
+        **how: Unpack[ReadSettings],
+    ) -> Session:
+        """Open a session for live events from a time on, to which what is stored of before is history.
+
+        A query that follows something follows nobody before `at`. The first interests have their history from
+        the store, as of its last commit, and what is pushed follows without a gap: events that end before
+        `at` are late. Other queries begin with what is pushed.
+
+        Parameters
+        ----------
+        at
+            When live events begin, and stored ones end.
+        lateness, time_unit, ...
+            As for `whimbrel.Session`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import whimbrel as wb
+        >>> from whimbrel.store import Store
+        >>> store = Store.create(tempfile.mkdtemp(), coordinates="plane")
+        >>> stored = store.append([{"type": "Slow", "time": 50, "source": "b", "x": 0, "y": 0}])
+        >>> seen = wb.compile("define Seen detect Slow")
+        >>> near = wb.follow(seen, "a", type="Car", within="9 m", lifetime="1 min")
+        >>> session = store.session(near, at=60_000_000)
+        >>> told = session.push([{"type": "Car", "time": 70, "source": "a", "x": 1, "y": 0}])
+        >>> session.close().select(["focal", "type", "live"]).to_pylist()
+        [{'focal': 'a', 'type': 'Seen', 'live': False}]
+        """
+        query, moment = compiled(query), instant(at)
+        session = Session(query, lateness=lateness, coordinates=self.coordinates, reading=Reading.of(**how))
+        if query.mobile:
+            session.recall(self.scan(query, since=moment, until=moment), until=moment - 1)
+        else:
+            session.advance(moment - 1)
+        return session
 
     def bounds_of(self, query: Query, since: Moment | None = None) -> tuple[Bounds, ...]:
         """List the types, times and places, in one of which every event lies that the query can use."""

@@ -17,14 +17,16 @@ from time import thread_time_ns
 import numpy as np
 
 from whimbrel.engine.copies import BITS
+from whimbrel.engine.mobile.borrowed import with_borrowed
 from whimbrel.engine.mobile.deliveries import ADDED, Told
 from whimbrel.engine.mobile.found_lately import FoundLately, told_of_runs
 from whimbrel.engine.mobile.history import EventHistory, GivenHistory, History
 from whimbrel.engine.mobile.interests import Interests, followers, predecessors
 from whimbrel.engine.mobile.member_pipeline import MemberPipeline
 from whimbrel.engine.mobile.monitor import Fed, rows_taken
-from whimbrel.engine.mobile.reporting import apart_from_deliveries, detection_keys
-from whimbrel.engine.report import report
+from whimbrel.engine.mobile.reporting import detection_keys
+from whimbrel.engine.mobile.similar_selections import SimilarSelections, Step
+from whimbrel.engine.report import apart_from_deliveries, report
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.streams import OperatorStream
 from whimbrel.engine.values import BoolArray, Int64Array
@@ -67,6 +69,8 @@ class Cohorts:
     """What was found lately, by member, where runs are kept."""
     running: dict[int, Cohort] = field(default_factory=dict)
     begun: int = 0
+    similar: SimilarSelections | None = None
+    """What lets selections of one member stand for those of another one, where that is allowed."""
     fed: Fed = field(default_factory=Fed.nothing)
     """What the last step streamed into them."""
 
@@ -76,11 +80,12 @@ class Cohorts:
         return min((each.pipeline.due for each in self.running.values()), default=END_OF_TIME)
 
     def step(
-        self, of: Interests, since: Int64Array, before: int, watermark: int
+        self, of: Interests, since: Int64Array, before: int, watermark: int, *, ahead: int = 0
     ) -> tuple[Int64Array, list[Told]]:
         """Let time pass from one watermark to another for some interests; give their members and what is new.
 
-        Those that are nobody's yet begin. Told is what is known from `since` on and before they end.
+        Those that are nobody's yet begin. Told is what is known from `since` on and before they end. The last
+        ones, `ahead`, are prepared for areas that may never be used.
         """
         self.take_in()
         self.fed, first = Fed.nothing(len(of)), self.begun
@@ -103,7 +108,7 @@ class Cohorts:
             self._go_on(some, some.start, watermark, joined)
         self.fed.processor += thread_time_ns() - began
         self.fed.begun, self.fed.joined = self.begun - first, joined
-        found = list(self._found(of, member, since, watermark, first))
+        found = list(self._found(of, member, since, watermark, first, ahead))
         told = self.lately.told_of(of, joined, member, since, of.end)
         told += told_of_runs(found, of, np.arange(len(of)), member, since, of.end)
         if self._may_keep_runs:
@@ -227,27 +232,42 @@ class Cohorts:
     # -- detections ----------------------------------------------------------------------------------------
 
     def _found(
-        self, of: Interests, member: Int64Array, since: Int64Array, watermark: int, first: int
+        self, of: Interests, member: Int64Array, since: Int64Array, watermark: int, first: int, ahead: int
     ) -> Iterator[Told]:
         """Run all cohorts, and give what they find for anybody, by member.
 
         `first` is the first of those that begin.
         """
-        order = np.argsort(member, kind="stable")
-        numbers = member[order] >> BITS
-        for number, cohort in self.running.items():
-            low, high = np.searchsorted(numbers, [number, number + 1])
-            some = order[low:high]
+        places = self._places(member)
+        step = Step(of, member, since, places, ahead)
+        for number in self._advance(watermark, first, step):
+            cohort, some = self.running[number], places[number]
             begin, end = np.full(cohort.size, END_OF_TIME), np.full(cohort.size, BEGINNING_OF_TIME)
             np.minimum.at(begin, member[some] & _NUMBER, since[some])
             np.maximum.at(end, member[some] & _NUMBER, of.end[some])
+            self.fed.steps += rows_taken(cohort.pipeline)
+            for stream in cohort.pipeline.outputs:
+                found = _found(cohort.pipeline, stream, number << BITS, begin, end)
+                if found is not None:
+                    yield found
+
+    def _places(self, member: Int64Array) -> dict[int, Int64Array]:
+        """Give for each cohort the interests of the step that are its members, in the order of these."""
+        order = np.argsort(member, kind="stable")
+        numbers = member[order] >> BITS
+        bounds = ((number, *np.searchsorted(numbers, [number, number + 1])) for number in self.running)
+        return {number: order[low:high] for number, low, high in bounds}
+
+    def _advance(self, watermark: int, first: int, step: Step) -> Iterator[int]:
+        """Let time pass in all cohorts; give the number of one whenever its outputs are to be looked at."""
+        if self.similar is not None:
+            pipelines = {number: cohort.pipeline for number, cohort in self.running.items()}
+            yield from self.similar.advance(pipelines, step, watermark)
+            return
+        for number, cohort in self.running.items():
             began = thread_time_ns()
             for _ in cohort.pipeline.advance(watermark):
-                self.fed.steps += rows_taken(cohort.pipeline)
-                for stream in cohort.pipeline.outputs:
-                    found = _found(cohort.pipeline, stream, number << BITS, begin, end)
-                    if found is not None:
-                        yield found
+                yield number
             if number >= first:
                 self.fed.processor += thread_time_ns() - began
 
@@ -341,5 +361,6 @@ def _found(
         return None
     rows, member, known = rows[counts], member[counts], known[counts]
     table = apart_from_deliveries(report(stream, rows, pipeline.context))
+    table = with_borrowed(table, stream, rows)
     keys = detection_keys(pipeline.context, stream, rows)
     return Told(table, np.arange(len(rows)), keys, first + member, known, np.full(len(rows), ADDED), known)

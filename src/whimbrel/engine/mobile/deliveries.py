@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.engine.identity import HASH, fold, hashes, hexadecimal
+from whimbrel.engine.mobile.borrowed import named_by, split_borrowed
 from whimbrel.engine.mobile.interests import AROUND_OBJECT, Interests
-from whimbrel.engine.report import ATTRIBUTES_KEY, DELIVERIES_KEY, UTC, order_of_detections, owned_attributes
+from whimbrel.engine.report import ATTRIBUTES_KEY, UTC, order_of_detections, owned_attributes
 from whimbrel.engine.row_store import different, offsets_of
 from whimbrel.engine.snapshot import Blocks
 from whimbrel.engine.values import Int64Array, UInt64Array
-from whimbrel.model.deliveries import CHANGES
+from whimbrel.model.deliveries import CHANGES, DELIVERIES_KEY
 from whimbrel.model.time import END_OF_TIME
 
 REMOVED, KEPT, ADDED = 0, 1, 2
@@ -114,7 +115,13 @@ def concat_detections(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def delivery_table(
-    told: Sequence[Told], of: Interests, query: str, keys: Sequence[object], *, says_predicted: bool = False
+    told: Sequence[Told],
+    of: Interests,
+    query: str,
+    keys: Sequence[object],
+    *,
+    says_predicted: bool = False,
+    says_reused: bool = False,
 ) -> pa.Table:
     """Write deliveries as a table, in the order in which they are told; `keys` are those of the objects.
 
@@ -122,6 +129,8 @@ def delivery_table(
     was known first, and then the order of detections. So all of an interest comes before all of the next one.
     """
     joined = Told.concat(told)
+    table, reused = split_borrowed(joined.table)
+    joined = replace(joined, table=table)
     used, place = different(joined.interest)
     interests = of.take(used)
     focal = pa.array([keys[obj] for obj in interests.obj.tolist()])
@@ -151,6 +160,9 @@ def delivery_table(
     }
     if says_predicted:
         columns["predicted"] = pa.array(interests.candidate[place] != AROUND_OBJECT)
+    if says_reused:
+        columns |= {name: column.take(pa.array(joined.row)) for name, column in reused.items()}
+        columns["by"] = named_by(columns["by"], keys)
     for name, column in columns.items():
         table = table.append_column(name, column)
     return table.replace_schema_metadata({**(table.schema.metadata or {}), DELIVERIES_KEY: b"1"})

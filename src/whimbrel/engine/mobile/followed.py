@@ -322,7 +322,15 @@ class FollowedObjects:
         if not told:
             return None
         says_predicted = self._predicted is not None
-        return delivery_table(told, of, self.query.name, self.keys.values(), says_predicted=says_predicted)
+        says_reused = self.query.policy.reuse == "similar"
+        return delivery_table(
+            told,
+            of,
+            self.query.name,
+            self.keys.values(),
+            says_predicted=says_predicted,
+            says_reused=says_reused,
+        )
 
     # -- snapshots -----------------------------------------------------------------------------------------
 

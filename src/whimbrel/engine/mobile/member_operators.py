@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 
 from whimbrel.engine.copies import BITS, INSTANCE, INSTANCE_KEPT, CopiedRows, sharers_of
-from whimbrel.engine.mobile.member_steps import MemberSteps, SelectionReuse
+from whimbrel.engine.mobile.borrowed import BORROWED, borrowed_columns
+from whimbrel.engine.mobile.member_steps import MemberSteps, SelectionReuse, WaitingSelection
 from whimbrel.engine.operators.base import OperatorSetup
 from whimbrel.engine.operators.custom.runtime import CustomRuntime, Key
 from whimbrel.engine.operators.custom.steps import CorrelationSteps, Emitted
@@ -32,8 +33,10 @@ MOMENT = Attribute(None, "@moment")
 
 def known_of(graph: Graph, stream: OperatorStream, rows: Int64Array) -> Int64Array:
     """Tell by which watermark each of some rows of a stream is known."""
-    maker, _ = selection(graph, stream.name)
     store, decided = stream.store, stream.store.spans(rows)[1]
+    if all(each.name != stream.name for each in graph.operators):
+        return decided  # atomic events: queries share their streams, which have names of their own
+    maker, _ = selection(graph, stream.name)
     if not is_behind(graph, maker.name):
         return decided
     if isinstance(maker, Derive):
@@ -64,6 +67,10 @@ class MemberDeriveOperator(DeriveOperator):
             marks[KNOWN] = Column(Type.INT, known_of(self.graph, frame.stream, frame.rows))
         if self._may_be_of_nothing:
             marks[INSTANCE_KEPT] = Column(Type.INT, sharers_of(frame.stream.store, frame.rows))
+        for name in BORROWED:
+            column = frame.stream.store.column(name, frame.rows)
+            if column.type is not None:
+                marks[name] = column
         return marks
 
 
@@ -72,11 +79,33 @@ class MemberCustomRuntime(CustomRuntime):
 
     def __init__(self, op: Custom, setup: OperatorSetup) -> None:
         super().__init__(op, setup)
+        self.graph = setup.graph
         self.reuse = SelectionReuse()
         """What it shares with the other runs of the query."""
+        self._waiting: list[tuple[Key, WaitingSelection]] = []
+
+    @property
+    def _defers(self) -> bool:
+        """Whether selections wait until it is decided which of them are processed."""
+        return self.op.name in self.reuse.similar
 
     def _steps(self, key: Key, emit: Callable[[Emitted], None]) -> CorrelationSteps:
-        return MemberSteps(self.plan, self._values(key), emit, self.reuse, self._identity)
+        defer = (lambda one: self._waiting.append((key, one))) if self._defers else None
+        return MemberSteps(self.plan, self._values(key), emit, self.reuse, self._identity, defer)
+
+    def take_waiting(self) -> list[tuple[Key, WaitingSelection]]:
+        """Take the selections of this step that wait for a decision, with the keys of their partitions."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def settle(self, found: Iterable[tuple[Key, Emitted]]) -> None:
+        """Add what was found in selections that have waited to what is new."""
+        self.outbox += found
+        self.stream.new = np.concatenate([self.stream.new, self.flush()])
+
+    def member(self, key: Key) -> int:
+        """Give the member of a partition; it is the last key."""
+        return int(key[-1]) if self._is_parted else 0
 
     def _identity(self, item: WindowItem) -> Hashable:
         """Name an event in all interests that hold it; one that was made for this member, by its content."""
@@ -90,10 +119,6 @@ class MemberCustomRuntime(CustomRuntime):
     def _is_parted(self) -> bool:
         return INSTANCE in self.op.partitioning.keys
 
-    def _member(self, key: Key) -> int:
-        """Give the member of a partition; it is the last key."""
-        return int(key[-1]) if self._is_parted else 0
-
     def _values(self, key: Key) -> Mapping[str, Any]:
         names = [each.name for each in self.op.partitioning.keys if each != INSTANCE]
         return MappingProxyType(dict(zip(names, key, strict=False)))
@@ -102,11 +127,15 @@ class MemberCustomRuntime(CustomRuntime):
         """Let time pass for every member up to its own last event."""
         last = cast("CopiedRows", self.context.atoms.store).last
         for key, partition in self.partitions.items():
-            until = int(last[self._member(key)])
+            until = int(last[self.member(key)])
             if partition.due <= until:
                 partition.advance(until)
 
     def _marks(self, emitted: list[tuple[Key, Emitted]]) -> dict[Expr, Column]:
-        members = np.array([self._member(key) for key, _ in emitted], np.int64)
+        members = np.array([self.member(key) for key, _ in emitted], np.int64)
         moments = np.array([each.moment for _, each in emitted], np.int64)
-        return {INSTANCE_KEPT: Column(Type.INT, members), MOMENT: Column(Type.INT, moments)}
+        marks: dict[Expr, Column] = {
+            INSTANCE_KEPT: Column(Type.INT, members),
+            MOMENT: Column(Type.INT, moments),
+        }
+        return marks | borrowed_columns([each for _, each in emitted]) if self._defers else marks

@@ -9,7 +9,7 @@ is made of.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, cast
@@ -199,23 +199,20 @@ class MemberPipeline(Pipeline):
 
         After each round the new rows of the outputs are to be looked at; then they may be forgotten.
         """
-        for cut in self._cuts():
-            yield from self._round(cut - 1, [each.before(cut) for each in self._inputs])
-        rest = [each.take() for each in self._inputs]
-        if any(map(len, rest)) or self.due <= watermark:
-            yield from self._round(watermark, rest)
+        for cut in [*_cuts(self._inputs), None]:
+            if self._begin_round(cut, watermark):
+                self.step()
+                yield
+                self._end_round(cut, watermark)
 
-    def _cuts(self) -> list[int]:
-        """Give the times at which new rounds begin."""
-        total = sum(each.waiting for each in self._inputs)
-        if total <= ROWS:
-            return []
-        apart = max(ROWS // _SAMPLES, 1)
-        ends = np.sort(np.concatenate([each.ends(apart) for each in self._inputs]))
-        cuts: list[int] = np.unique(ends[:: ROWS // apart][1:]).tolist()
-        return cuts
-
-    def _round(self, watermark: int, found: Sequence[Int64Array]) -> Iterator[None]:
+    def _begin_round(self, cut: int | None, watermark: int) -> bool:
+        """Take what was fed before a time, or all of it; tell whether there is anything to do."""
+        found = [each.take() if cut is None else each.before(cut) for each in self._inputs]
+        watermark = watermark if cut is None else cut - 1
+        if not any(map(len, found)) and self.due > watermark:
+            if watermark < END_OF_TIME:
+                self.forget_before(watermark - self.reach)  # the session lets go of its events, too
+            return False
         self._copies.clock.watermark = max(self._copies.clock.watermark, watermark)
         for each, copies in zip(self._inputs, found, strict=True):
             each.stream.new = copies
@@ -224,8 +221,10 @@ class MemberPipeline(Pipeline):
         if self.written:
             for each, copies in zip(self._inputs, found, strict=True):
                 self._rows.note_last(copies, each.stream.store.spans(copies)[1])
-        self.step()
-        yield
+        return True
+
+    def _end_round(self, cut: int | None, watermark: int) -> None:
+        watermark = watermark if cut is None else cut - 1
         self.clear_made()
         if watermark < END_OF_TIME:
             self.forget_before(watermark - self.reach)
@@ -272,6 +271,32 @@ class MemberPipeline(Pipeline):
             each.stream.watermark = watermark
             each.fed = [blocks.array(f"{name}/fed/{number}")]
         super().load(blocks, name)
+
+
+Settle = Callable[[str, Mapping[int, MemberCustomRuntime]], None]
+"""What happens when an operator in Python has run in several runs: its name, and the operator in each."""
+
+
+def advance_together(runs: Mapping[int, MemberPipeline], watermark: int, settle: Settle) -> Iterator[int]:
+    """Advance several runs of one query as `MemberPipeline.advance` does, operator by operator.
+
+    Gives the number of a run whenever its outputs are to be looked at.
+    """
+    inputs = [each for run in runs.values() for each in run._inputs]  # noqa: SLF001 (of this module)
+    for cut in [*_cuts(inputs), None]:
+        busy = {number: run for number, run in runs.items() if run._begin_round(cut, watermark)}  # noqa: SLF001
+        for name in next(iter(busy.values())).runtimes if busy else ():
+            written: dict[int, MemberCustomRuntime] = {}
+            for number, run in busy.items():
+                runtime = run.runtimes[name]
+                runtime.step()
+                if isinstance(runtime, MemberCustomRuntime):
+                    written[number] = runtime
+            if written:
+                settle(name, written)
+        for number, run in busy.items():
+            yield number
+            run._end_round(cut, watermark)  # noqa: SLF001
 
 
 @dataclass(eq=False, slots=True)
@@ -326,6 +351,17 @@ class _CopiedInput:
     def ends(self, apart: int) -> Int64Array:
         """Look up when every so many-th copy ends."""
         return self._store.spans(self.all()[::apart])[1]
+
+
+def _cuts(inputs: Sequence[_CopiedInput]) -> list[int]:
+    """Give the times at which new rounds begin."""
+    total = sum(each.waiting for each in inputs)
+    if total <= ROWS:
+        return []
+    apart = max(ROWS // _SAMPLES, 1)
+    ends = np.sort(np.concatenate([each.ends(apart) for each in inputs]))
+    cuts: list[int] = np.unique(ends[:: ROWS // apart][1:]).tolist()
+    return cuts
 
 
 # -- the graph ---------------------------------------------------------------------------------------------

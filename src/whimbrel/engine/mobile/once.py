@@ -11,7 +11,7 @@ from whimbrel.engine.mobile.atom_places import AtomPlaces
 from whimbrel.engine.mobile.found_once import FoundOnce, FoundRows
 from whimbrel.engine.mobile.located_rows import own_locations
 from whimbrel.engine.mobile.member_operators import KNOWN, MOMENT, known_of
-from whimbrel.engine.mobile.reporting import apart_from_deliveries, detection_keys, places_of_atoms
+from whimbrel.engine.mobile.reporting import detection_keys, places_of_atoms
 from whimbrel.engine.mobile.updates import FocalKeys
 from whimbrel.engine.operators.base import OperatorSetup
 from whimbrel.engine.operators.custom.runtime import CustomRuntime, Key
@@ -19,7 +19,7 @@ from whimbrel.engine.operators.custom.steps import Emitted
 from whimbrel.engine.operators.derive import DeriveOperator
 from whimbrel.engine.operators.registry import KINDS, Kinds
 from whimbrel.engine.pipeline import Pipeline
-from whimbrel.engine.report import report
+from whimbrel.engine.report import apart_from_deliveries, report
 from whimbrel.engine.row_store import RowStore
 from whimbrel.engine.source_events import SourceEvents
 from whimbrel.engine.streams import OperatorStream, RowsFrame

@@ -51,7 +51,7 @@ class PreparedRuns:
         fresh = candidates.member == NOBODY
         first = np.where(fresh, watermark + 1 - lifetimes, before + 1)
         both, firsts = Interests.concat([of, ahead]), np.concatenate([since, first])
-        member, found = cohorts.step(both, firsts, before, watermark)
+        member, found = cohorts.step(both, firsts, before, watermark, ahead=len(ahead))
         cohorts.fed = cohorts.fed.of_first(len(of))
         self.found.renumber(candidates.member[~fresh], member[len(of) :][~fresh])
         for each in found:

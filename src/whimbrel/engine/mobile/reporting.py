@@ -1,23 +1,18 @@
-"""Detections on their way to those who follow objects: as tables, and where their events are."""
+"""Detections on their way to those who follow objects: what tells them apart, and where their events are."""
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
-import pyarrow as pa
 
 from whimbrel.engine.identity import row_hashes
 from whimbrel.engine.mobile.atom_places import AtomPlaces, places_of_events
 from whimbrel.engine.mobile.updates import FocalKeys
-from whimbrel.engine.report import ATTRIBUTES_KEY, owned_attributes
 from whimbrel.engine.row_store import Lineage, different
 from whimbrel.engine.source_events import SourceEvents
 from whimbrel.engine.streams import ExecutionContext, OperatorStream
 from whimbrel.engine.total_order import are_time_points
 from whimbrel.engine.values import Int64Array, UInt64Array
 from whimbrel.graph.expressions import Attribute
-from whimbrel.model.deliveries import DELIVERY_COLUMNS
 
 
 def detection_keys(context: ExecutionContext, stream: OperatorStream, rows: Int64Array) -> UInt64Array:
@@ -40,16 +35,3 @@ def places_of_atoms(events: SourceEvents, lineage: Lineage, keys: FocalKeys | No
     return AtomPlaces(
         lineage.offsets, x[inverse], y[inverse], everywhere[inverse], obj[inverse], shape[inverse], shapes
     )
-
-
-def apart_from_deliveries(table: pa.Table) -> pa.Table:
-    """Keep the attributes of detections apart from the columns of deliveries."""
-    if not any(name in DELIVERY_COLUMNS for name in table.column_names):
-        return table
-    owned = {kind: list(map(_free, names)) for kind, names in owned_attributes(table).items()}
-    renamed = table.rename_columns(list(map(_free, table.column_names)))
-    return renamed.replace_schema_metadata({ATTRIBUTES_KEY: json.dumps(owned).encode()})
-
-
-def _free(name: str) -> str:
-    return f"{name}_" if name in DELIVERY_COLUMNS else name

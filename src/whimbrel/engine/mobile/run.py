@@ -28,6 +28,7 @@ from whimbrel.engine.mobile.once import OncePipeline
 from whimbrel.engine.mobile.once_run import OnceRun
 from whimbrel.engine.mobile.optimisations import ALL, Optimisations
 from whimbrel.engine.mobile.predicted import route_attribute
+from whimbrel.engine.mobile.similar_selections import SimilarSelections
 from whimbrel.engine.mobile.updates import FocalKeys, LocationUpdates
 from whimbrel.engine.pipeline import Pipeline, fingerprint
 from whimbrel.engine.row_store import RowStore
@@ -268,7 +269,8 @@ class Following:
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
         self._reused = reused_operators(query, self.parts.each)
         answers = {each.name: KnownAnswers() for each in self._reused if each.not_equal is None}
-        self.reuse = SelectionReuse(answers)
+        similar = frozenset(each.name for each in self._reused if each.not_similar is None)
+        self.reuse = SelectionReuse(answers, similar & answers.keys())
         self._model = self._member_pipeline() if self.parts.each.outputs else None
         self.cohorts: Cohorts | ChainedRuns | None = None
         self._coordinates: Coordinates | None = None
@@ -425,13 +427,18 @@ class Following:
         query = self.query
         bounded = not anchors(query.detect.graph, query.detect.operators)
         start, histories = partial(self._member_pipeline, coordinates), self._histories(model, coordinates)
+        similar = None
+        if self.reuse.similar:
+            similar = SimilarSelections(query.policy.quality, self.reuse, self.objects.keys, self.events)
+        may_keep_runs = query.policy.prediction is None and similar is None
         cohorts = Cohorts(
             start,
             histories,
             shares=model.parts_members,
             bounded=bounded,
             merges=self.optimisations.merge_cohorts,
-            keeps_runs=self.optimisations.lemma_2 and query.policy.prediction is None,
+            keeps_runs=self.optimisations.lemma_2 and may_keep_runs,
+            similar=similar,
         )
         if query.policy.completeness != "strong" or bounded:
             return cohorts

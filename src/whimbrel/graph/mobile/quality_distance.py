@@ -5,7 +5,6 @@ from __future__ import annotations
 from whimbrel.errors import QueryError
 from whimbrel.graph.mobile.interests import BoxInterest, CircleInterest, Interest, OutlineInterest
 from whimbrel.graph.mobile.policy import Quality
-from whimbrel.space.overlap import box_distance, circle_distance, polygon_distance
 
 
 def distance_for_quality(interest: Interest, quality: Quality | float, degrees: float | None = None) -> float:
@@ -33,6 +32,8 @@ def distance_for_quality(interest: Interest, quality: Quality | float, degrees: 
     >>> round(distance_for_quality(BoxInterest(500.0, 500.0), 0.9, degrees=0), 9)
     50.0
     """
+    from whimbrel.space.overlap import box_distance, circle_distance, polygon_distance
+
     wanted = quality if isinstance(quality, Quality) else Quality(quality, quality)
     share = max(wanted.precision, wanted.recall)
     match interest:

@@ -111,7 +111,7 @@ class CustomRuntime(BufferedOperator[Custom]):
         else:
             self._advance(watermark)
             self.stream.watermark = watermark - self.op.policy.restriction.length
-        self.stream.new = self._flush()
+        self.stream.new = self.flush()
 
     def _feed(self, key: Key, item: WindowItem) -> None:
         partition = self.partitions.get(key) or self._begin(key)
@@ -227,8 +227,8 @@ class CustomRuntime(BufferedOperator[Custom]):
 
     # -- detections out ------------------------------------------------------------------------------------
 
-    def _flush(self) -> Int64Array:
-        """Append what the operator has found since the last step."""
+    def flush(self) -> Int64Array:
+        """Append what the operator has found since the last time; give the rows."""
         emitted, self.outbox[:] = list(self.outbox), []
         if not emitted:
             return np.zeros(0, np.int64)

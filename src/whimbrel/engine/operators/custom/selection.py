@@ -42,6 +42,25 @@ class OpenWindow:
         return self.setting.window.name
 
 
+@dataclass(frozen=True, slots=True)
+class DetectionTimes:
+    """When detections of a selection start and end."""
+
+    low: int
+    high: int
+    """The bounds of the restriction window."""
+    absent: tuple[int, ...]
+    """When windows are over that are wanted empty: that nothing came is known then."""
+    goes_back: bool
+
+    def of(self, members: Sequence[WindowItem]) -> tuple[int, int]:
+        """Give the start and end of a detection made of `members`."""
+        if not members:
+            return self.low, self.high
+        start, end = min(item.start for item in members), members[-1].end
+        return start, self.high if self.goes_back else max([end, *self.absent])
+
+
 class SelectionWindows:
     """The current selection of a partition."""
 
@@ -171,16 +190,10 @@ class SelectionWindows:
 
     # -- times ---------------------------------------------------------------------------------------------
 
-    def times(self, members: Sequence[WindowItem], stretch: WindowSpan) -> tuple[int, int]:
-        """Give the start and end of a detection made of `members`."""
-        if not members:
-            return stretch.low, stretch.high
-        start, end = min(item.start for item in members), members[-1].end
-        if self.goes_back:
-            return start, stretch.high
-        # That nothing came is known when the window is over.
-        ends = [self.named[name].deadline for name in self.absent if not self.named[name].found]
-        return start, max([end, *ends])
+    def times(self, stretch: WindowSpan) -> DetectionTimes:
+        """Tell, as things stand, when detections of this selection are."""
+        ends = tuple(self.named[name].deadline for name in self.absent if not self.named[name].found)
+        return DetectionTimes(stretch.low, stretch.high, ends, self.goes_back)
 
 
 def admits_nothing(policy: SelectionPolicy) -> bool:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from whimbrel.engine.operators.custom.restriction import RestrictionWindows
-from whimbrel.engine.operators.custom.selection import SelectionWindows, admits_nothing
+from whimbrel.engine.operators.custom.selection import DetectionTimes, SelectionWindows, admits_nothing
 from whimbrel.engine.operators.custom.windows import WindowItem, WindowSpan
 from whimbrel.errors import QueryError
 from whimbrel.graph.custom import CustomOperator, Event, Output
@@ -44,6 +44,34 @@ class Emitted:
     """What tells detections of the same events apart."""
     moment: int
     """When it was found: with an event, or when a deadline passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionStamp:
+    """What detections have from the selection that they are made of, whenever they are made."""
+
+    items: Mapping[int, WindowItem]
+    """Its events by place, in order."""
+    times: DetectionTimes
+    about: tuple[Any, ...]
+    """Where it is: keys of the partition, restriction window, number of the selection."""
+    moment: int
+
+    def emitted(self, output: Output, number: int) -> Emitted:
+        """Stamp the so many-th detection of the selection."""
+        items = self.items
+        if output.events is not None:
+            named = {event.place for event in output.events}
+            if not named <= set(items):
+                raise ValueError("made a detection of events that are not in its selection")
+            items = {place: item for place, item in items.items() if place in named}
+        members = list(items.values())
+        start, end = self.times.of(members)
+        return Emitted(dict(output.attributes), members, start, end, self._number(number), self.moment)
+
+    def _number(self, number: int) -> int:
+        text = repr((*self.about, number))
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +252,10 @@ class CorrelationSteps:
         events = tuple(sorted(self.pending, key=lambda event: event.place))
         self.pending = []
         self.handed.append(events)
+        stamp = self.stamp()
         for found in self.hand_over(events):
-            self.emit(self._stamped(found))
+            self.emitted += 1
+            self.emit(self.stamped(found, stamp, self.emitted))
 
     def hand_over(self, events: Sequence[Event]) -> list[Any]:
         """Let the operator process events; give what it finds."""
@@ -251,35 +281,34 @@ class CorrelationSteps:
             return {item.place for item in self.buffer if answer is not None and item.end < answer}
         if policy.kind == "named":
             return {event.place for event in self._call("close", lambda: _events_in(answer))}
-        if answer is not None:
-            raise self._failure("close", f"gave {answer!r}, but its consumption policy is {policy.kind!r}")
+        self._check_consumed(answer)
         places = list(self.selection.items)
         counts = {"none": slice(0), "first": slice(policy.count), "last": slice(-policy.count, None)}
         return set(places[counts.get(policy.kind, slice(None))])
 
+    def _check_consumed(self, answer: Any) -> None:
+        """Refuse an answer where the consumption policy asks for none."""
+        if answer is not None:
+            kind = self.plan.op.consumption.kind
+            raise self._failure("close", f"gave {answer!r}, but its consumption policy is {kind!r}")
+
     # -- detections ----------------------------------------------------------------------------------------
 
-    def _stamped(self, found: Any) -> Emitted:
-        """Give a detection its events and times."""
+    def stamp(self) -> SelectionStamp:
+        """Give what detections have from the selection as it is now."""
         assert self.stretch is not None
+        about = (sorted(self.key.items()), self.stretch.label, self.step)
+        return SelectionStamp(self.selection.items, self.selection.times(self.stretch), about, self.moment)
+
+    def stamped(self, found: Any, stamp: SelectionStamp, number: int) -> Emitted:
+        """Make a detection of what an operator gave."""
         output = found if isinstance(found, Output) else Output(found)
         if not isinstance(output.attributes, Mapping):
             raise self._failure("process", f"gave {output.attributes!r}, not the attributes of a detection")
-        items = self.selection.items
-        if output.events is not None:
-            named = {event.place for event in output.events}
-            if not named <= set(items):
-                raise self._failure("process", "made a detection of events that are not in its selection")
-            items = {place: item for place, item in items.items() if place in named}
-        members = list(items.values())
-        start, end = self.selection.times(members, self.stretch)
-        self.emitted += 1
-        return Emitted(dict(output.attributes), members, start, end, self._number(), self.moment)
-
-    def _number(self) -> int:
-        assert self.stretch is not None
-        text = repr((sorted(self.key.items()), self.stretch.label, self.step, self.emitted))
-        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
+        try:
+            return stamp.emitted(output, number)
+        except ValueError as error:
+            raise self._failure("process", str(error)) from error
 
     # -- the code of the operator --------------------------------------------------------------------------
 
