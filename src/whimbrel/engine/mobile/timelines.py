@@ -110,7 +110,7 @@ class Timelines(SavedState):
                 updates.y,
                 self.times.copy(),
                 self.places.copy(),
-                earlier,
+                before,
             )
         return before
 
