@@ -19,6 +19,8 @@ Ints = npt.NDArray[np.int64]
 
 CELLS_PER_REACH = 8.0
 """A cell is so many times as wide as the reach: wider cells mean fewer copies and fewer cells."""
+CELLS_PER_INTEREST = 4.0
+"""The same where objects are followed: they are often in one town, which should have cells for all shards."""
 MARGIN = 1.001
 """Rounding must not keep from a shard what lies at the very edge of its reach."""
 
@@ -38,6 +40,7 @@ class Cells:
 
     reach_m: float
     shards: int
+    per_reach: float = CELLS_PER_INTEREST
 
     def of_shard(self, shard: int) -> PlacesOfShard:
         """Give the places of one shard."""
@@ -53,7 +56,7 @@ class PlacesOfShard:
 
     def holds(self, x: Floats, y: Floats, coordinates: Coordinates | None) -> npt.NDArray[np.bool_]:
         """Tell which of some places are its own."""
-        cells = _cells(self.cells.reach_m, coordinates)
+        cells = _cells(self.cells.reach_m, coordinates, self.cells.per_reach)
         own: npt.NDArray[np.bool_] = _shards_of(cells.at(x, y), self.cells.shards) == self.shard
         return own
 
@@ -65,12 +68,13 @@ def place_copies(
     shards: int,
     coordinates: Coordinates | None,
     everywhere: npt.NDArray[np.bool_] | None = None,
+    per_reach: float = CELLS_PER_REACH,
 ) -> PartitionedRows:
     """Partition events at points (NaN: nowhere) among shards; every copy comes once.
 
-    Those that are needed `everywhere` go to all shards.
+    Those that are needed `everywhere` go to all shards. A cell is `per_reach` times as wide as the reach.
     """
-    cells = _cells(reach_m, coordinates)
+    cells = _cells(reach_m, coordinates, per_reach)
     nowhere = np.isnan(x) | np.isnan(y)
     x, y = np.where(nowhere, 0.0, x), np.where(nowhere, 0.0, y)
     numbers = np.stack([cells.at(x, y), *cells.corners(x, y)])
@@ -91,8 +95,9 @@ def place_copies(
     )
 
 
-def _cells(reach_m: float, coordinates: Coordinates | None) -> _Globe | _Plane:
-    return _Globe(reach_m) if coordinates is Coordinates.LONLAT else _Plane(reach_m)
+def _cells(reach_m: float, coordinates: Coordinates | None, per_reach: float) -> _Globe | _Plane:
+    kind = _Globe if coordinates is Coordinates.LONLAT else _Plane
+    return kind(reach_m, per_reach)
 
 
 def _shards_of(cells: Ints, shards: int) -> Ints:
@@ -111,9 +116,9 @@ def _copies(of_cell: Ints) -> PartitionedRows:
 
 
 class _Plane:
-    def __init__(self, reach_m: float) -> None:
+    def __init__(self, reach_m: float, per_reach: float) -> None:
         self.reach = max(reach_m, 1e-3) * MARGIN
-        self.size = self.reach * CELLS_PER_REACH
+        self.size = self.reach * per_reach
 
     def at(self, x: Floats, y: Floats) -> Ints:
         return _number(np.floor(y / self.size), np.floor(x / self.size))
@@ -125,9 +130,10 @@ class _Plane:
 
 
 class _Globe:
-    def __init__(self, reach_m: float) -> None:
+    def __init__(self, reach_m: float, per_reach: float) -> None:
         self.reach = max(reach_m, 1e-3) * MARGIN / METRES_PER_DEGREE
-        self.size = self.reach * CELLS_PER_REACH
+        self.per_reach = per_reach
+        self.size = self.reach * per_reach
 
     def at(self, lon: Floats, lat: Floats) -> Ints:
         row = np.floor(lat / self.size)
@@ -142,7 +148,7 @@ class _Globe:
         """Count the cells in rows: fewer towards the poles, so that each is wide enough."""
         far = np.maximum(np.abs(row), np.abs(row + 1)) * self.size
         narrowest = self._half_width(far + self.size)
-        return np.maximum(1.0, np.floor(360.0 / (CELLS_PER_REACH * narrowest)))
+        return np.maximum(1.0, np.floor(360.0 / (self.per_reach * narrowest)))
 
     def _half_width(self, lat: Floats) -> Floats:
         """Convert the reach to degrees of longitude, for events up to a latitude."""

@@ -35,7 +35,7 @@ from whimbrel.space.partitioning import Cells, place_copies
 from whimbrel.spark.contents import columns_of_equals
 from whimbrel.spark.frames import Prepared, place_of, prepare
 from whimbrel.spark.meetings import events_of_meetings, first_query, query_of_shard
-from whimbrel.spark.packing import without_marks
+from whimbrel.spark.packing import cells_per_reach, without_marks
 from whimbrel.spark.retelling import RetellingJob, hands_on, retold
 from whimbrel.spark.rows import DETECTION, HIDDEN, outcome_schema
 from whimbrel.spark.settings import BatchSettings
@@ -253,7 +253,9 @@ def _by_space(prepared: Prepared, partitions: int | None, reach_m: float, job: W
     shards = _default_partitions(prepared, partitions, MOST_THAT_FOLLOW if follows else None)
     fields = [field for field in prepared.frame.schema.fields if field.name != IS_UPDATE]
     schema = sql.StructType(fields).add(SHARD, "integer").add(PRIMARY, "boolean")
-    copies = prepared.frame.mapInArrow(copy_to_shards(job, reach_m, shards), schema)
+    copies = prepared.frame.mapInArrow(
+        copy_to_shards(job, reach_m, shards, cells_per_reach(prepared.sharding)), schema
+    )
     partitioned = copies.repartition(shards, fn.col(quoted(SHARD)))
     cells = Cells(reach_m, shards) if follows else None
     return PartitionedFrame(prepared, partitioned, is_sharded=True, by_space=True, cells=cells)
@@ -299,14 +301,16 @@ def _default_partitions(prepared: Prepared, partitions: int | None, most: int | 
     return partitions or min(setting, most or setting)
 
 
-def copy_to_shards(job: WorkerJob, reach_m: float, shards: int) -> Callable[[Batches], Batches]:
+def copy_to_shards(
+    job: WorkerJob, reach_m: float, shards: int, per_reach: float
+) -> Callable[[Batches], Batches]:
     """Make the function that adds to every event the shards it is for."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
             x, y, coordinates = places(batch, job)
             everywhere, events = without_marks(batch)
-            placed = place_copies(x, y, reach_m, shards, coordinates, everywhere)
+            placed = place_copies(x, y, reach_m, shards, coordinates, everywhere, per_reach)
             copies = events.take(pa.array(placed.row))
             arrays = [*copies.columns, pa.array(placed.shard.astype(np.int32)), pa.array(placed.is_primary)]
             yield pa.RecordBatch.from_arrays(arrays, names=[*copies.schema.names, SHARD, PRIMARY])

@@ -18,8 +18,8 @@ from whimbrel.engine.identity import ATTRIBUTES
 from whimbrel.engine.input_notes import InputNotes, types_named
 from whimbrel.engine.total_order import ARRIVAL
 from whimbrel.errors import DataError
-from whimbrel.graph.mobile import FocalObjects
-from whimbrel.graph.mobile.reading import Selections, read_of, selections_of, updates_of
+from whimbrel.graph.expressions import Expr
+from whimbrel.graph.mobile.reading import Selections, read_of, selections_of
 from whimbrel.graph.mobile.sharding import sharding_of
 from whimbrel.graph.operators import Graph
 from whimbrel.graph.operators.base import Types
@@ -31,7 +31,7 @@ from whimbrel.model.batch import AS_NAMED, COORDINATES_KEY, Normaliser
 from whimbrel.model.columns import ARROW_TYPES, natural
 from whimbrel.model.faults import Faults
 from whimbrel.model.reading import PART, Reading, ReadSettings
-from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type
+from whimbrel.model.schema import RESERVED_COLUMNS, Coordinates, Type, Value
 from whimbrel.spark.contents import with_contents
 from whimbrel.spark.lines import LINE, arrow_type_said, coordinates_said, file_said, is_attribute
 from whimbrel.spark.pushdown import rows_wanted
@@ -141,22 +141,34 @@ def _is_update(
 ) -> Column:
     """Say which rows may be location updates of objects that are followed; all of these are among them."""
     cases = []
-    for each in query.mobile:
-        case = _rows(updates_of([each]), query, frame, types, default_type)
-        case = fn.lit(True) if case is None else case
-        cases.append(case & _has_followed_key(each.focal, frame, lists_change))
+    for (event_type, condition, key), known in _followed(query, lists_change).items():
+        case = _rows({event_type: [condition]}, query, frame, types, default_type)
+        cases.append((fn.lit(True) if case is None else case) & _has_key(key, known, frame))
     named = fn.col("type").isNotNull() if "type" in frame.columns else fn.lit(True)
     return fn.coalesce(named & reduce(or_, cases), fn.lit(False))
 
 
-def _has_followed_key(focal: FocalObjects, frame: DataFrame, lists_change: bool) -> Column:
-    """Say which rows may be of an object that is followed; text is compared where both are text."""
-    if focal.key not in frame.columns:
+def _followed(
+    query: Query, lists_change: bool
+) -> dict[tuple[str, Expr | None, str], frozenset[Value] | None]:
+    """Say whose location updates matter, by their type, condition and attribute; None: everybody's."""
+    found: dict[tuple[str, Expr | None, str], frozenset[Value] | None] = {}
+    for each in query.mobile:
+        focal, kind = each.focal, (each.focal.type, each.focal.condition, each.focal.key)
+        known = focal.only
+        if known is None and focal.listed is not None and not lists_change:
+            known = frozenset(one.key for one in focal.listed)
+        others = found.get(kind, frozenset())
+        found[kind] = None if known is None or others is None else others | known
+    return found
+
+
+def _has_key(key: str, known: frozenset[Value] | None, frame: DataFrame) -> Column:
+    """Say which rows may be of some objects; text is compared where both are text."""
+    if key not in frame.columns:
         return fn.lit(True)  # the engine says what it makes of events without a key
-    column, known = fn.col(quoted(focal.key)), focal.only
-    if known is None and focal.listed is not None and not lists_change:
-        known = frozenset(each.key for each in focal.listed)
-    is_text = isinstance(frame.schema[focal.key].dataType, sql.StringType)
+    column = fn.col(quoted(key))
+    is_text = isinstance(frame.schema[key].dataType, sql.StringType)
     if known is None or not is_text or not all(isinstance(each, str) for each in known):
         return column.isNotNull()
     return column.isin(sorted(map(str, known)))

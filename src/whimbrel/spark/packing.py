@@ -26,7 +26,7 @@ from whimbrel.model.reading import Reading
 from whimbrel.model.schema import Coordinates, EventSchema
 from whimbrel.model.time import BEGINNING_OF_TIME
 from whimbrel.space import geometry
-from whimbrel.space.partitioning import place_copies
+from whimbrel.space.partitioning import CELLS_PER_INTEREST, CELLS_PER_REACH, place_copies
 from whimbrel.spark.lines import normalise_lines
 from whimbrel.spark.worker import IS_UPDATE, PRIMARY, Batches, larger, spare_modules
 
@@ -168,7 +168,9 @@ def _partitioned(
     everywhere, events = without_marks(events)
     if isinstance(packing.sharding, BySpace | ByInterests):
         x, y = centres(events, coordinates)
-        placed = place_copies(x, y, packing.sharding.reach_m, packing.shards, coordinates, everywhere)
+        per_reach = cells_per_reach(packing.sharding)
+        reach_m = packing.sharding.reach_m
+        placed = place_copies(x, y, reach_m, packing.shards, coordinates, everywhere, per_reach)
         events = events.take(pa.array(placed.row)).append_column(PRIMARY, pa.array(placed.is_primary))
         numbers = placed.shard
     else:
@@ -191,6 +193,11 @@ def without_marks(events: pa.RecordBatch) -> tuple[np.ndarray | None, pa.RecordB
         return None, events
     marks = events.column(IS_UPDATE).to_numpy(zero_copy_only=False).astype(np.bool_)
     return marks, events.drop_columns([IS_UPDATE])
+
+
+def cells_per_reach(sharding: Sharding) -> float:
+    """Tell how many times as wide as the reach cells are."""
+    return CELLS_PER_INTEREST if isinstance(sharding, ByInterests) else CELLS_PER_REACH
 
 
 def shard_numbers(

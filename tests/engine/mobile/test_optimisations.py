@@ -159,4 +159,23 @@ def test_what_is_found_once_is_found_once_for_all_queries(monkeypatch, first, se
 def test_an_object_that_does_not_count_its_own_events_shares_nothing():
     text = TWO.format(first="", second="", reported="Pair") + "  excluding itself"
     (run,) = Session(compile_text(text)).running.following
-    assert len(run.onces) == 2
+    assert len(run.shared_runs) == 2
+
+
+def test_runs_that_wait_long_let_go_of_events_as_the_session_does():
+    text = "define Run detect A+ as a within 1 s assign n = sum(a.v)"
+    text += "  around Car as car within 2 m report Run  refresh every 1 h"
+    steps = (
+        "A@0s#a1(0,0):v=1 Car@0s#p!c(0,0) A@0.5s#a2(9,9):v=1",
+        "A@4s#a3(9,9):v=1",
+        "A@9s#a4(0,0):v=1",
+    )
+    with taking(Optimisations(plain_once=False)):
+        session, tables = Session(compile_text(text)), []
+        for each in steps:
+            tables.append(session.push(table(each)))
+            saved, session = session.snapshot(), Session(compile_text(text))
+            session.restore(saved)
+        tables.append(session.close())
+    found = [(row["events"], row["n"]) for each in tables for row in each.to_pylist()]
+    assert found == [(["a1"], 1), (["a4"], 1)]

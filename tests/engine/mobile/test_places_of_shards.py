@@ -23,7 +23,7 @@ from whimbrel.graph.mobile.sharding import sharding_of
 from whimbrel.graph.sharding import ByInterests
 from whimbrel.model.schema import Coordinates
 from whimbrel.model.time import END_OF_TIME, SECOND
-from whimbrel.space.partitioning import Cells, place_copies
+from whimbrel.space.partitioning import CELLS_PER_INTEREST, Cells, place_copies
 
 CONDITIONS = st.sampled_from([Always(), Every(2 * SECOND), Moved(1.2)])
 TELLINGS = st.sampled_from(["all", "new", "changes"])
@@ -45,7 +45,7 @@ def pieces(table: pa.Table, reach_m: float, shards: int, updates: tuple[str, ...
     """The events that go to each shard."""
     x, y = (np.asarray(table.column(axis).to_numpy(zero_copy_only=False), float) for axis in ("x", "y"))
     everywhere = np.isin(np.array(table.column("type").to_pylist()), updates)
-    placed = place_copies(x, y, reach_m, shards, Coordinates.PLANE, everywhere)
+    placed = place_copies(x, y, reach_m, shards, Coordinates.PLANE, everywhere, CELLS_PER_INTEREST)
     copies = table.take(pa.array(placed.row)).append_column("@primary", pa.array(placed.is_primary))
     return [copies.filter(pa.array(placed.shard == shard)) for shard in range(shards)]
 
@@ -132,7 +132,7 @@ def test_what_is_needed_everywhere_goes_to_all_shards_and_is_owned_by_one(shards
     x, y = rng.uniform(-170, 170, 500), rng.uniform(-80, 80, 500)
     reach = 4.0 if coordinates is Coordinates.PLANE else 500_000.0
     everywhere = rng.random(500) < 0.2
-    placed = place_copies(x, y, reach, shards, coordinates, everywhere)
+    placed = place_copies(x, y, reach, shards, coordinates, everywhere, CELLS_PER_INTEREST)
     assert (np.bincount(placed.row)[everywhere] == shards).all()
     assert len(set(zip(placed.row.tolist(), placed.shard.tolist(), strict=True))) == len(placed.row)
     for shard in range(shards):

@@ -7,7 +7,15 @@ from dataclasses import replace
 import shapely
 from hypothesis import given, reject
 from hypothesis import strategies as st
-from tests.engine.mobile.comparing import as_told, compiled, in_batches, sorted_told, told, with_snapshots
+from tests.engine.mobile.comparing import (
+    as_told,
+    compiled,
+    in_batches,
+    sorted_told,
+    taking,
+    told,
+    with_snapshots,
+)
 from tests.reference.expressions import World
 from tests.reference.matches import TooLarge
 from tests.reference.mobile import Always, Box, Every, MobileQuery, timelines
@@ -21,6 +29,7 @@ from tests.reference.mobile.strategies import ANCHORED, mobile_queries, moved_to
 from tests.reference.strategies import FEATURES, arrivals, cuts
 from tests.reference.tables import event_table
 
+from whimbrel.engine.mobile.optimisations import Optimisations
 from whimbrel.engine.session import Session
 from whimbrel.graph import mobile
 from whimbrel.model.schema import Coordinates
@@ -112,6 +121,15 @@ def test_which_areas_are_used_does_not_depend_on_how_events_are_cut(
     whole = in_batches(compiled_query, [events], 100 * SECOND)
     assert sorted_told(in_batches(compiled_query, batches, lateness)) == sorted_told(whole)
     assert sorted_told(with_snapshots(compiled_query, batches, lateness)) == sorted_told(whole)
+
+
+@given(st.data(), queries, worlds_of_events(), predictions)
+def test_putting_prepared_runs_together_changes_nothing(data, query, events, prediction):
+    compiled_query = predicting(query, prediction)
+    batches = data.draw(cuts(data.draw(arrivals(events, 0))))
+    apart = in_batches(compiled_query, batches)
+    with taking(Optimisations(), many=0):
+        assert sorted_told(in_batches(compiled_query, batches)) == sorted_told(apart)
 
 
 def test_who_goes_on_as_before_is_expected_where_it_comes():

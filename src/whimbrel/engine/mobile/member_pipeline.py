@@ -210,6 +210,8 @@ class MemberPipeline(Pipeline):
         found = [each.take() if cut is None else each.before(cut) for each in self._inputs]
         watermark = watermark if cut is None else cut - 1
         if not any(map(len, found)) and self.due > watermark:
+            if watermark < END_OF_TIME:
+                self.forget_before(watermark - self.reach)  # the session lets go of its events, too
             return False
         self._copies.clock.watermark = max(self._copies.clock.watermark, watermark)
         for each, copies in zip(self._inputs, found, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from whimbrel.graph.expressions import Expr
 from whimbrel.graph.mobile.interests import CorridorInterest, FunctionInterest
@@ -48,14 +48,6 @@ def _selected(query: MobileQuery) -> Iterator[tuple[str, Expr | None]]:
         yield from ((event_type, condition) for condition in conditions)
         if counts_all:
             yield event_type, None
-
-
-def updates_of(queries: Iterable[MobileQuery]) -> Selections:
-    """Find out which atomic events are location updates."""
-    found: Selections = {}
-    for each in queries:
-        found.setdefault(each.focal.type, []).append(each.focal.condition)
-    return found
 
 
 def read_of(query: Query) -> ColumnSet:
