@@ -10,13 +10,11 @@ from collections.abc import Set
 
 import numpy as np
 
-from whimbrel.engine.arrays import NO_ROWS, longer
 from whimbrel.engine.row_store import Lineage, RowStore
 from whimbrel.engine.values import Column, Int64Array
 from whimbrel.graph.expressions import GROUP, Attribute, Expr
 from whimbrel.graph.policies import Key
 from whimbrel.model.schema import Type
-from whimbrel.model.time import BEGINNING_OF_TIME
 
 BITS = 20
 """Of the number of a copy, so many tell whom it is for; the others tell the row."""
@@ -42,17 +40,6 @@ class CopiedRows(RowStore):
     def __init__(self, rows: RowStore) -> None:
         super().__init__()
         self.rows = rows
-        self.last = NO_ROWS
-        """When the last event of each of them ends, where anybody asks."""
-
-    def note_last(self, copies: Int64Array, ends: Int64Array) -> None:
-        """Take note of when the last event of each of those ends who get some copies."""
-        if len(copies):
-            sharers = copies & _SHARER
-            size = int(sharers.max()) + 1
-            if size > len(self.last):
-                self.last = longer(self.last, size, BEGINNING_OF_TIME)
-            np.maximum.at(self.last, sharers, ends)
 
     @property
     def first(self) -> int:

@@ -370,6 +370,28 @@ def test_what_is_handed_over_piece_by_piece_is_reused_where_it_is_equal():
     assert {row["by"] for row in similar} == {None}
 
 
+def test_a_run_in_which_nothing_happens_lets_go_of_events_before_a_snapshot():
+    far = {"type": "A", "id": "far", "source": "s", "time": 60 * SECOND, "x": 50.0, "y": 0.0}
+    session = wb.Session(following(), time_unit="us", lateness=0)
+    session.push([*cars(0.0), *seen_at(0, 0.1)])
+    session.push([far])
+    again = wb.Session(following(), time_unit="us", lateness=0)
+    again.restore(session.snapshot())
+    assert again.close().num_rows == 0
+
+
+def test_what_is_known_when_an_interest_begins_with_the_last_event_is_told():
+    quiet = SelectionPolicy(
+        (window("A", "1 s"),), restriction("4 s", shift="2 s"), process_when=(process_when("|A| = 0"),)
+    )
+    query = custom_query("X", Seen, ["A"], quiet)
+    around = wb.follow(query, type="F", within="1 m", lifetime="2 s")
+    session = wb.Session(around, time_unit="us", lateness=0)
+    found = session.push([{**seen_at(0)[0], "time": 0}, {**cars(0.0)[0], "time": 4 * SECOND}]).to_pylist()
+    found += session.close().to_pylist()
+    assert [(row["end"].timestamp(), row["live"]) for row in found] == [(5.999999, False)]
+
+
 def test_history_is_not_processed_again_at_each_switch():
     updates = [
         {"type": "F", "id": f"u{n}", "source": "0", "time": n * SECOND, "x": 0.0, "y": 0.0} for n in (5, 6, 7)

@@ -24,6 +24,7 @@ from whimbrel.graph.operators import Custom, Derive, Graph
 from whimbrel.graph.scope import selection
 from whimbrel.graph.wiring import below
 from whimbrel.model.schema import Type
+from whimbrel.model.time import BEGINNING_OF_TIME
 
 KNOWN = Attribute(None, "@known")
 """By which watermark an event of a definition is known, where that is not its end."""
@@ -124,12 +125,9 @@ class MemberCustomRuntime(CustomRuntime):
         return MappingProxyType(dict(zip(names, key, strict=False)))
 
     def _advance_to_last(self) -> None:
-        """Let time pass for every member up to its own last event."""
-        last = cast("CopiedRows", self.context.atoms.store).last
-        for key, partition in self.partitions.items():
-            until = int(last[self.member(key)])
-            if partition.due <= until:
-                partition.advance(until)
+        """Let time pass up to the last event there is, wherever it is: so far it passes while events come."""
+        events = cast("CopiedRows", self.context.atoms.store).rows
+        self._advance(max((chunk.last for chunk in events.chunks), default=BEGINNING_OF_TIME))
 
     def _marks(self, emitted: list[tuple[Key, Emitted]]) -> dict[Expr, Column]:
         members = np.array([self.member(key) for key, _ in emitted], np.int64)

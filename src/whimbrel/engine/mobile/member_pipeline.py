@@ -95,16 +95,19 @@ class MemberPipeline(Pipeline):
         reuse: SelectionReuse | None = None,
     ) -> None:
         self.given = dict(given)
-        self._rows = CopiedRows(events.stream.store)
-        self._copies = OperatorStream("events", self._rows, clock=SharedWatermark(BEGINNING_OF_TIME))
+        self._copies = OperatorStream(
+            "events", CopiedRows(events.stream.store), clock=SharedWatermark(BEGINNING_OF_TIME)
+        )
         self._inputs: list[_CopiedInput] = []
         graph = _cut(query.rewritten, self.given)
         self.parts_members = can_part(graph)
         super().__init__(query, events, name, graph=_parted(graph) if self.parts_members else graph)
-        self.written = [each for each in self.runtimes.values() if isinstance(each, MemberCustomRuntime)]
-        """The operators that are written in Python."""
-        for each in self.written:
-            each.reuse = reuse or each.reuse
+        self._idle = END_OF_TIME
+        """For how long it need not run if nothing happens: operators in Python have to let go of events."""
+        for each in self.runtimes.values():
+            if isinstance(each, MemberCustomRuntime):
+                each.reuse = reuse or each.reuse
+                self._idle = min(self._idle, each.op.policy.restriction.length)
 
     # -- how it is built -----------------------------------------------------------------------------------
 
@@ -209,7 +212,8 @@ class MemberPipeline(Pipeline):
         """Take what was fed before a time, or all of it; tell whether there is anything to do."""
         found = [each.take() if cut is None else each.before(cut) for each in self._inputs]
         watermark = watermark if cut is None else cut - 1
-        if not any(map(len, found)) and self.due > watermark:
+        is_idle = watermark - self._copies.clock.watermark <= self._idle
+        if is_idle and not any(map(len, found)) and self.due > watermark:
             if watermark < END_OF_TIME:
                 self.forget_before(watermark - self.reach)  # the session lets go of its events, too
             return False
@@ -218,9 +222,6 @@ class MemberPipeline(Pipeline):
             each.stream.new = copies
             if each.is_given:
                 each.stream.watermark = max(each.stream.watermark, min(watermark, each.origin.watermark))
-        if self.written:
-            for each, copies in zip(self._inputs, found, strict=True):
-                self._rows.note_last(copies, each.stream.store.spans(copies)[1])
         return True
 
     def _end_round(self, cut: int | None, watermark: int) -> None:
@@ -251,7 +252,6 @@ class MemberPipeline(Pipeline):
         """Write the state of all operators, and what was fed and is not processed yet."""
         super().save(blocks, name)
         clocks = [each.stream.watermark for each in self._inputs]
-        blocks.put_array(f"{name}/last", self._rows.last)
         blocks.put_json(f"{name}/clocks", {"events": self._copies.watermark, "inputs": clocks})
         for number, each in enumerate(self._inputs):
             blocks.put_array(f"{name}/fed/{number}", each.all())
@@ -266,7 +266,6 @@ class MemberPipeline(Pipeline):
         """
         clocks = blocks.json(f"{name}/clocks")
         self._copies.watermark = clocks["events"]
-        self._rows.last = blocks.array(f"{name}/last")
         for number, (each, watermark) in enumerate(zip(self._inputs, clocks["inputs"], strict=True)):
             each.stream.watermark = watermark
             each.fed = [blocks.array(f"{name}/fed/{number}")]
