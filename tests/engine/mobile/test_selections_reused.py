@@ -371,10 +371,9 @@ def test_what_is_handed_over_piece_by_piece_is_reused_where_it_is_equal():
 
 
 def test_a_run_in_which_nothing_happens_lets_go_of_events_before_a_snapshot():
-    far = {"type": "A", "id": "far", "source": "s", "time": 60 * SECOND, "x": 50.0, "y": 0.0}
     session = wb.Session(following(), time_unit="us", lateness=0)
-    session.push([*cars(0.0), *seen_at(0, 0.1)])
-    session.push([far])
+    for row in [*cars(0.0), *seen_at(0, 9, 9, 9, 9, 9, 9, 9)]:
+        session.push([row])
     again = wb.Session(following(), time_unit="us", lateness=0)
     again.restore(session.snapshot())
     assert again.close().num_rows == 0
