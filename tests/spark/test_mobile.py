@@ -13,7 +13,12 @@ from tests.spark.mobile import SCHEMA, drawn, query_with, reporting, together, t
 
 import whimbrel as wb
 from whimbrel.errors import DataError, QueryError
+from whimbrel.graph.custom import CustomOperator, restriction, window
 from whimbrel.graph.mobile import CircleInterest, FocalObjects, ListedObject, MobilePolicy, MobileQuery
+from whimbrel.graph.policies import SelectionPolicy
+from whimbrel.lang.custom import custom_query
+from whimbrel.lang.following import follow
+from whimbrel.model.deliveries import REUSED
 from whimbrel.model.time import SECOND
 from whimbrel.spark import OnePartition, outcomes
 
@@ -73,6 +78,33 @@ def test_what_cannot_be_parted_by_place_is_told_in_one_partition_with_the_reason
     with pytest.warns(OnePartition, match="an interest of route may reach anywhere"):
         found = wb.detect(query, frame_of(spark, rows))
     assert told(found) == expected
+
+
+class Speeds(CustomOperator):
+    """How fast the last cars were, together."""
+
+    stateless = True
+
+    def process(self, events):  # noqa: ARG002 (it looks at all)
+        yield {"sum": sum(event["speed"] or 0.0 for event in self.selected["Car"])}
+
+
+def test_deliveries_say_whose_selection_stood_for_ones_own(spark):
+    policy = SelectionPolicy(
+        (window("Car", 4, bound="end", initial="newest"),), restriction("6 s", bound="end")
+    )
+    speeds = custom_query("Speeds", Speeds, ["Car"], policy, attributes={"sum": "float"})
+    similar = MobilePolicy(reuse="similar", quality=0.4)
+    query = follow(speeds, type="Car", within="300 m", policy=similar)
+    rows = world(Random(2), seconds=12, cars=4)
+    expected = told(wb.detect(query, rows))
+    with pytest.warns(OnePartition, match="may be found in other places"):
+        found = wb.detect(query, frame_of(spark, rows))
+    assert told(found) == expected
+    assert {type(row.get("by")) for row in expected} == {type(None), str}
+    assert set(REUSED) <= set(found.columns)
+    exact = wb.detect(follow(speeds, type="Car", within="300 m"), frame_of(spark, rows))
+    assert not set(REUSED) & set(exact.columns)
 
 
 def test_events_count_once_however_many_shards_have_them(spark):

@@ -159,7 +159,7 @@ def test_what_is_found_once_is_found_once_for_all_queries(monkeypatch, first, se
 def test_an_object_that_does_not_count_its_own_events_shares_nothing():
     text = TWO.format(first="", second="", reported="Pair") + "  excluding itself"
     (run,) = Session(compile_text(text)).running.following
-    assert len(run.onces) == 2
+    assert len(run.shared_runs) == 2
 
 
 def test_runs_that_wait_long_let_go_of_events_as_the_session_does():

@@ -66,6 +66,12 @@ class Seen(Counting):
         }
 
 
+class Bounded(Seen):
+    """The same, where all follows from the restriction window: runs may begin anywhere, and be merged."""
+
+    bounded = True
+
+
 class Picky(Counting):
     """Makes detections of some events, ends selections and restriction windows early, names what it takes."""
 
@@ -129,6 +135,18 @@ def asked(draw):
     return query, naive, ours
 
 
+@st.composite
+def company(draw, max_size=10):
+    """Random worlds in which some move together, and so have interests that begin at once."""
+    events = draw(worlds_of_events(max_size=max_size))
+    if not draw(st.booleans()):
+        return events
+    aside = draw(st.sampled_from([0.0, 1.0]))
+    led = [event for event in events if event.type == "F" and event.source == "f"]
+    others = [replace(event, id=f"h{event.id}", source="h", x=event.x + aside) for event in led]
+    return [event for event in events if event.source != "h"] + others
+
+
 def run(query, batches, lateness=0, *, snapshots=False, by=None):
     """What is told, row by row, and how often the operator was called."""
     Counting.calls.clear()
@@ -148,7 +166,7 @@ def in_one_order(rows):
     return sorted(rows, key=repr)
 
 
-@given(st.data(), asked(), worlds_of_events(), st.sampled_from([0, 2 * SECOND]), st.booleans())
+@given(st.data(), asked(), company(), st.sampled_from([0, 2 * SECOND]), st.booleans())
 def test_equal_selections_change_nothing_but_how_often_one_is_processed(
     data, one, events, lateness, snapshots
 ):
@@ -180,7 +198,7 @@ def _said(table):
     return [plain([as_detection(row)])[0] for row in table.to_pylist()]
 
 
-@given(asked(), worlds_of_events())
+@given(asked(), company())
 def test_each_interest_is_told_what_a_plain_session_says_of_its_events(one, events):
     query, naive, ours = one
     world, last = World({}, Coordinates.PLANE, limit=5_000), max(event.end for event in events)
@@ -212,7 +230,7 @@ def whole_selections(draw):
     policy = SelectionPolicy(
         windows, within, process_when=(process_when("|A| = all"), process_when("|A| >= 1"))
     )
-    query = custom_query("X", Seen, ["A"], policy)
+    query = custom_query("X", draw(st.sampled_from([Seen, Bounded])), ["A"], policy)
     _, interest = draw(INTERESTS)
     _, refresh = draw(REFRESHES)
     lifetime = draw(LIFETIMES)
@@ -225,10 +243,12 @@ def whole_selections(draw):
     return ours, mobile.Quality(threshold, draw(st.sampled_from([threshold, 1.0])))
 
 
-@given(st.data(), whole_selections(), worlds_of_events(max_size=14), st.sampled_from([0, 2 * SECOND]))
+@given(st.data(), whole_selections(), company(max_size=14), st.sampled_from([0, 2 * SECOND]))
 def test_who_stands_for_whom_does_not_depend_on_how_events_came_in(data, one, events, lateness):
     ours, quality = one
-    query = ours(reuse="similar", quality=quality)
+    deliver = data.draw(st.sampled_from(["all", "all", "new", "changes"]))
+    prediction = data.draw(st.sampled_from([None, None, mobile.Prediction(steps=2, candidates=2)]))
+    query = ours(reuse="similar", quality=quality, deliver=deliver, prediction=prediction)
     whole, _, _ = run(query, [events])
     batches = data.draw(cuts(data.draw(arrivals(events, lateness))))
     found, _, _ = run(query, batches, lateness)
@@ -237,7 +257,7 @@ def test_who_stands_for_whom_does_not_depend_on_how_events_came_in(data, one, ev
     assert in_one_order(found) == in_one_order(whole)
 
 
-@given(whole_selections(), worlds_of_events(max_size=14))
+@given(whole_selections(), company(max_size=14))
 def test_a_selection_stands_for_another_one_as_the_definitions_allow(one, events):
     ours, quality = one
     own, _, _ = run(ours(reuse="off"), [events])

@@ -48,9 +48,9 @@ class QualityCondition:
             self._place = longer(self._place, len(timelines.numbers), _NONE)
         found, came_from = [np.zeros((0, 3), np.int64)], [np.zeros((0, 2))]
         for some in rounds(updates.obj):
-            switches, froms = self._round(timelines, updates, some, areas_of)
+            switches, places = self._round(timelines, updates, some, areas_of)
             found.append(switches)
-            came_from.append(froms)
+            came_from.append(places)
         order = np.argsort(np.concatenate(found)[:, 0], kind="stable")
         return np.concatenate(found)[order], np.concatenate(came_from)[order]
 
@@ -66,8 +66,8 @@ class QualityCondition:
         had = start != k.NEVER
         silent = had & (timelines.silent >= 0) & (time - before > timelines.silent)
         _move(timelines, updates, some)
-        froms = timelines.places[obj][:, [k.P_FROM_X, k.P_FROM_Y]]
-        areas = areas_of(Switches.at(updates, some, froms))
+        came_from = timelines.places[obj][:, [k.P_FROM_X, k.P_FROM_Y]]
+        areas = areas_of(Switches.at(updates, some, came_from))
         switch = ~had | silent
         asked = np.flatnonzero(~switch)
         if len(asked):
@@ -76,7 +76,7 @@ class QualityCondition:
         self._take_over(obj[which], areas.take(which))
         timelines.times[obj[which], k.T_START] = time[which]
         ends = np.where(silent, before + timelines.silent + 1, time)
-        return np.stack([some, ends, had.astype(np.int64)], axis=1)[which], froms[which]
+        return np.stack([some, ends, had.astype(np.int64)], axis=1)[which], came_from[which]
 
     def _has_fallen(self, obj: Int64Array, time: Int64Array, now: AreaSet) -> BoolArray:
         """Compare current interests with those that would begin now (equations 2.4 and 2.5)."""

@@ -71,10 +71,10 @@ class MobileRun(Pipeline):
         self.graph = query.graph
         self.atoms = events
         self.context = ExecutionContext(events.stream, query.functions, query.graph.coordinates)
-        self.onces: list[OnceRun] = []
+        self.shared_runs: list[OnceRun] = []
         """What is found once, each for all mobile queries that find the same."""
         self.following = [
-            Following(each, events, name, optimisations, self.onces, owned) for each in query.mobile
+            Following(each, events, name, optimisations, self.shared_runs, owned) for each in query.mobile
         ]
         self.required = all_read(each.required for each in self.following)  # type: ignore[assignment]
         self.used = list(dict.fromkeys(selector for each in self.following for selector in each.used))
@@ -99,13 +99,13 @@ class MobileRun(Pipeline):
     def step(self) -> None:
         """Let time pass to the watermark of the events."""
         coordinates = self.context.coordinates or Coordinates.PLANE
-        for once in self.onces:
+        for once in self.shared_runs:
             once.step(coordinates)
         for each in self.following:
             table = each.step(coordinates)
             if table is not None:
                 self._told.append(table)
-        for once in self.onces:
+        for once in self.shared_runs:
             once.pipeline.clear_made()
             users = [each for each in self.following if each.once_run is once]
             once.forget_found(min(each.looks_back_to for each in users))
@@ -128,11 +128,11 @@ class MobileRun(Pipeline):
         rows = np.concatenate([np.arange(chunk.first, chunk.first + len(chunk)) for chunk in whole])
         self.atoms.show_again(rows, self.used)
         coordinates = self.context.coordinates or Coordinates.PLANE
-        for once in self.onces:
+        for once in self.shared_runs:
             once.step(coordinates)
         for each in self.following:
             each.catch_up(coordinates)
-        for once in self.onces:
+        for once in self.shared_runs:
             once.pipeline.clear_made()
         self.atoms.clear()
 
@@ -155,7 +155,7 @@ class MobileRun(Pipeline):
 
     def forget_before(self, time: int) -> None:
         """Let go of what was made of events that are gone."""
-        for once in self.onces:
+        for once in self.shared_runs:
             once.pipeline.forget_before(time)
 
     def measure(self) -> None:
@@ -199,7 +199,7 @@ class MobileRun(Pipeline):
     def save(self, blocks: Blocks, name: str) -> None:
         """Write the state of all."""
         blocks.put_json(name, {"graph": _fingerprint(self.query), "operators": []})
-        for number, once in enumerate(self.onces):
+        for number, once in enumerate(self.shared_runs):
             once.save(blocks, f"{name}/once/{number}")
         for number, each in enumerate(self.following):
             each.save(blocks, f"{name}/{number}")
@@ -214,7 +214,7 @@ class MobileRun(Pipeline):
         """
         if blocks.json(name)["graph"] != _fingerprint(self.query):
             raise StateError(f"the snapshot is of another version of the query {self.name!r}")
-        for number, once in enumerate(self.onces):
+        for number, once in enumerate(self.shared_runs):
             once.load(blocks, f"{name}/once/{number}")
         for number, each in enumerate(self.following):
             each.load(blocks, f"{name}/{number}")
@@ -243,7 +243,7 @@ class Following:
 
     Parameters
     ----------
-    onces
+    shared_runs
         What is found once for other queries, and may be for this one; what it needs itself is added.
     """
 
@@ -253,7 +253,7 @@ class Following:
         events: SourceEvents,
         name: str,
         optimisations: Optimisations,
-        onces: list[OnceRun],
+        shared_runs: list[OnceRun],
         owned: OwnedPlaces | None = None,
     ) -> None:
         self.query = query
@@ -265,7 +265,7 @@ class Following:
         window = query.lifetime + max(self.back.values(), default=0)
         self.monitor = Monitor()
         self.objects = FollowedObjects(query, events, name, window, self.monitor, owned)
-        self.once_run = self._once_among(onces) if self.parts.once.outputs else None
+        self.once_run = self._once_among(shared_runs) if self.parts.once.outputs else None
         self._each = replace(query.detect, graph=self.parts.each, mobile=())
         self._reused = reused_operators(query, self.parts.each)
         answers = {each.name: KnownAnswers() for each in self._reused if each.not_equal is None}
@@ -280,14 +280,14 @@ class Following:
 
     # -- what it needs -------------------------------------------------------------------------------------
 
-    def _once_among(self, onces: list[OnceRun]) -> OnceRun:
+    def _once_among(self, shared_runs: list[OnceRun]) -> OnceRun:
         """Choose what finds the same for another query, or add it."""
         if self.optimisations.share_once:
-            for each in onces:
+            for each in shared_runs:
                 if each.serves(self.query, self.parts, self._excluded):
                     return each
         own = OnceRun(self.query, self.parts, self.events, self.name, self._excluded, self.monitor)
-        onces.append(own)
+        shared_runs.append(own)
         return own
 
     @property

@@ -101,12 +101,18 @@ class Timelines(SavedState):
 
     def came_from(self, updates: Updates) -> FloatArray:
         """Tell of updates that were not taken in yet where the objects were before, in another place."""
-        froms = np.empty((len(updates), 2))
+        before = np.empty((len(updates), 2))
         if len(updates):
             k.note_moves(
-                updates.obj, updates.time, updates.x, updates.y, self.times.copy(), self.places.copy(), froms
+                updates.obj,
+                updates.time,
+                updates.x,
+                updates.y,
+                self.times.copy(),
+                self.places.copy(),
+                before,
             )
-        return froms
+        return before
 
     def _found(self, updates: Updates, coordinates: Coordinates | None) -> tuple[Int64Array, FloatArray]:
         found, came_from = np.empty((len(updates), 3), np.int64), np.empty((len(updates), 2))
