@@ -257,6 +257,18 @@ def test_who_stands_for_whom_does_not_depend_on_how_events_came_in(data, one, ev
     assert in_one_order(found) == in_one_order(whole)
 
 
+@given(st.data(), asked(), company(max_size=14))
+def test_nor_does_it_where_some_selections_are_handed_over_piece_by_piece(data, one, events):
+    query = one[2](reuse="similar", quality=0.4)
+    try:
+        whole, _, _ = run(query, [events])
+    except QueryError as error:
+        assert "restriction window" in str(error)  # noqa: PT017 (most do not)
+        return
+    found, _, _ = run(query, data.draw(cuts(data.draw(arrivals(events, SECOND)))), SECOND, snapshots=True)
+    assert in_one_order(found) == in_one_order(whole)
+
+
 @given(whole_selections(), company(max_size=14))
 def test_a_selection_stands_for_another_one_as_the_definitions_allow(one, events):
     ours, quality = one
@@ -346,6 +358,30 @@ def test_where_selections_part_the_operator_is_told_what_it_missed():
     assert found == off
     assert calls <= all_calls
     assert ["a0", "a1", "a2", "a3"] in [row["events"] for row in found]
+
+
+def test_what_is_handed_over_piece_by_piece_is_reused_where_it_is_equal():
+    policy = SelectionPolicy((window("A", None, shift="none"),), restriction("10 s"))
+    rows = [*cars(0.0, 0.4), *seen_at(0, 0.2, 1.2, 0.1)]
+    exact, calls, _ = counted(following(policy=policy), rows)
+    similar, same, _ = counted(following(policy=policy, reuse="similar", quality=0.1), rows)
+    assert same == calls
+    assert [row["id"] for row in similar] == [row["id"] for row in exact]
+    assert {row["by"] for row in similar} == {None}
+
+
+def test_history_is_not_processed_again_at_each_switch():
+    updates = [
+        {"type": "F", "id": f"u{n}", "source": "0", "time": n * SECOND, "x": 0.0, "y": 0.0} for n in (5, 6, 7)
+    ]
+    rows = [*cars(0.0), *seen_at(0, 0.1, 0.2, 0.3), *updates]
+    query = custom_query("X", Seen, ["A"], ALL)
+    found, calls = {}, {}
+    for reuse in ("off", "exact"):
+        around = wb.follow(query, type="F", within="1 m", lifetime="20 s", policy=MobilePolicy(reuse=reuse))
+        found[reuse], calls[reuse], _ = counted(around, rows)
+    assert found["off"] == found["exact"]
+    assert calls == {"off": 16, "exact": 4}
 
 
 def test_similar_selections_are_told_of_whom_they_are():
