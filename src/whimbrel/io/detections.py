@@ -352,8 +352,15 @@ def _original(name: str, fixed: Collection[str]) -> str:
 
 
 def attribute_texts(batch: pa.RecordBatch) -> pa.Array:
-    """Write the attributes of each detection as a JSON object: those that its own type has."""
-    return _own_attributes(batch, {})
+    """Write the attributes of each detection as a JSON object: those that its own type has.
+
+    Of a delivery, its columns come first.
+    """
+    plain = _own_attributes(batch, {})
+    if not has_deliveries(batch.schema):
+        return plain
+    told = _own_attributes(batch, _delivery_members(batch))
+    return pc.if_else(batch.column("delivery").is_valid(), told, plain)
 
 
 def _own_attributes(
