@@ -90,13 +90,13 @@ def pushes(events: pa.Table, vehicles: int, seconds: int) -> Iterator[pa.Table]:
 
 
 def measure(case: Case, events: pa.Table, vehicles: int, timed_s: int) -> Measured:
-    """Fill history, then time the last seconds."""
+    """Fill history, begin all interests, then time the last seconds."""
     total = len(events) // vehicles
     session = wb.Session(case.query())
     parts = list(pushes(events, vehicles, total))
     first = len(parts) - timed_s // PUSHED_S
-    for part in parts[:first]:
-        session.push(part)
+    session.recall(events.slice(0, (first - 1) * PUSHED_S * vehicles))
+    session.push(parts[first - 1])
     before = session.monitor().to_pylist()[0]
     began, told = time.perf_counter(), 0
     for part in parts[first:]:
@@ -205,6 +205,7 @@ def cases() -> list[Case]:
     return [
         bar,
         replace(bar, what="a switch at every update", moved_m=None),
+        replace(bar, what="a switch at every update, new only", moved_m=None, deliver="new"),
         replace(bar, what="moved 50 m, changes", deliver="changes"),
         replace(bar, what="moved 50 m, new only", deliver="new"),
         replace(bar, what="an absence for each interest", text=GONE, lifetime_s=60),
