@@ -108,8 +108,14 @@ def measure(case: Case, events: pa.Table, vehicles: int, timed_s: int) -> Measur
         timed_s / spent,
         told / timed_s,
         (after["switches"] - before["switches"]) / timed_s,
-        (after["history_bytes"] + after["state_bytes"] + after["events_bytes"]) / 1e6,
+        memory_mb(session),
     )
+
+
+def memory_mb(session: wb.Session) -> float:
+    """Tell how much memory history, state and remembered events take."""
+    row = session.monitor().to_pylist()[0]
+    return float(sum(row[f"{part}_bytes"] for part in ("history", "state", "events"))) / 1e6
 
 
 # -- a plain query for each object -----------------------------------------------------------------------
@@ -174,7 +180,7 @@ def situations(objects: int, updates_s: int, seconds: int, timed_s: int) -> tupl
         began = time.perf_counter()
         session.push(events)
         spent += time.perf_counter() - began if second >= seconds - timed_s else 0.0
-    return timed_s / spent, session.monitor().to_pylist()[0]["history_bytes"] / 1e6
+    return timed_s / spent, memory_mb(session)
 
 
 def _second(

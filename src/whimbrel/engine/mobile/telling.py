@@ -90,33 +90,27 @@ class TellNew:
         until = np.concatenate(
             [*(each.known + of.lifetime[each.interest] for each in had), np.zeros(0, np.int64)]
         )
-        order = np.lexsort((number, mark))
+        place = np.searchsorted(self.seen, mark)
+        known = _are_at(place, mark, self.seen)
+        np.maximum.at(self.until, place[known], until[known])
+        fresh = np.flatnonzero(~known)
+        order = fresh[np.lexsort((number[fresh], mark[fresh]))]
         first = np.ones(len(order), np.bool_)
         first[1:] = mark[order][1:] != mark[order][:-1]
+        latest = np.maximum.reduceat(until[order], np.flatnonzero(first)) if len(order) else until[order]
         order = order[first]
-        place = np.searchsorted(self.seen, mark[order])
-        known = self._is_seen(mark[order], place)
         chosen = np.zeros(len(mark), np.bool_)
-        chosen[order[~known]] = True
-        self._remember(mark[order], until[order], place, known, watermark)
+        chosen[order] = True
+        self._remember(mark[order], latest, place[order], watermark)
         bounds = np.cumsum([0, *map(len, had)])
         picked = [np.flatnonzero(chosen[a:b]) for a, b in pairwise(bounds)]
         return [each.take(rows) for each, rows in zip(had, picked, strict=True) if len(rows)], of
 
-    def _is_seen(self, marks: UInt64Array, place: Int64Array) -> BoolArray:
-        if not len(self.seen):
-            return np.zeros(len(marks), np.bool_)
-        return np.asarray(self.seen[np.minimum(place, len(self.seen) - 1)] == marks)
-
-    def _remember(
-        self, marks: UInt64Array, until: Int64Array, place: Int64Array, known: BoolArray, watermark: int
-    ) -> None:
-        """Put different marks, in order, among those that were seen; now and then forget the old ones."""
-        np.maximum.at(self.until, place[known], until[known])
-        fresh = ~known
-        self.seen = np.insert(self.seen, place[fresh], marks[fresh])
-        self.until = np.insert(self.until, place[fresh], until[fresh])
-        self._added += int(fresh.sum())
+    def _remember(self, marks: UInt64Array, until: Int64Array, place: Int64Array, watermark: int) -> None:
+        """Put new marks, in order, among those that were seen; now and then forget the old ones."""
+        self.seen = np.insert(self.seen, place, marks)
+        self.until = np.insert(self.until, place, until)
+        self._added += len(marks)
         if 2 * self._added > len(self.seen):
             live = self.until >= watermark
             self.seen, self.until, self._added = self.seen[live], self.until[live], 0
@@ -187,13 +181,13 @@ class TellChanges:
         seen = np.sort(_marks(shown, shown.interest))
         now: list[UInt64Array] = [np.zeros(0, np.uint64)]
         for each in _moved(had, places):
-            stays = np.isin(_marks(each, before[each.interest]), seen)
-            stays &= before[each.interest] >= 0
-            now.append(_marks(each, before[each.interest])[stays])
+            marks = _marks(each, before[each.interest])
+            stays = _are_among(marks, seen) & (before[each.interest] >= 0)
+            now.append(marks[stays])
             change = np.where(stays, KEPT, ADDED)
             time = np.where(stays, interests.start[each.interest], each.time)
             told.append(replace(each, change=change, time=time))
-        goes = ~np.isin(_marks(shown, shown.interest), np.concatenate(now))
+        goes = ~_are_among(_marks(shown, shown.interest), np.sort(np.concatenate(now)))
         followed = follower[shown.interest] >= 0
         end = interests.end[shown.interest]
         over = ~followed & (end <= watermark) & (end < END_OF_TIME)  # the last ones last as long as the input
@@ -231,6 +225,18 @@ class TellChanges:
         has_shown, has_interests = blocks.json(name)
         self.shown = Told.load(blocks, f"{name}/shown") if has_shown else None
         self.of = Interests.load(blocks, f"{name}/of") if has_interests else None
+
+
+def _are_among(marks: UInt64Array, among: UInt64Array) -> BoolArray:
+    """Tell which marks are among others, which are in order: `np.isin` would build a table of all of them."""
+    return _are_at(np.searchsorted(among, marks), marks, among)
+
+
+def _are_at(places: Int64Array, marks: UInt64Array, among: UInt64Array) -> BoolArray:
+    """Tell which marks stand where they would among others that are in order."""
+    if not len(among):
+        return np.zeros(len(marks), np.bool_)
+    return np.asarray(among[np.minimum(places, len(among) - 1)] == marks)
 
 
 def _marks(told: Told, of: Int64Array) -> UInt64Array:
