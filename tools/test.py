@@ -15,8 +15,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BESIDE = {
-    "The shared suite": ["tests/shared"],
-    "Spark, and other tests with a session of it": ["tests/spark", "tests/cli", "tests/testing"],
+    "The shared suite, and other tests with a session of Spark": [
+        "tests/shared",
+        "tests/cli",
+        "tests/testing",
+    ],
+    "Spark": ["tests/spark"],
     "The repository, the examples and the engine": [
         "tests/repo",
         "tests/examples",
