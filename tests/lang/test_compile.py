@@ -116,6 +116,11 @@ def test_expressions_know_where_they_stand():
     assert str(match.conditions[0].at) == "line 2, col 7"
 
 
+def test_a_declaration_may_follow_an_amount_that_is_a_name():
+    query = compile_text("param a = 5 s\ndefine X detect A then B within a\n\nevent A(v: int)\n")
+    assert query.schemas["A"].attributes
+
+
 def test_an_empty_text_is_a_query_without_definitions():
     assert parse("").statements == ()
     assert compile_text("# nothing yet\n").graph.operators == ()
