@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 from tests.engine.mobile.comparing import as_told, compiled, in_batches, is_taken, sorted_told, with_snapshots
 from tests.reference.matches import TooLarge
-from tests.reference.mobile import Circle, Focal, MobileQuery, deliveries
-from tests.reference.mobile.strategies import PLAIN, mobile_queries, moved_to, worlds_of_events
-from tests.reference.strategies import arrivals, cuts
+from tests.reference.mobile import Always, Box, Circle, Focal, MobileQuery, deliveries
+from tests.reference.mobile.strategies import PLAIN, mobile_queries, moved_to, movements, worlds_of_events
+from tests.reference.mobile.test_motion_properties import following
+from tests.reference.random_motions import crowds, encounter_graphs, motion_graphs, sample_lists
+from tests.reference.strategies import FEW, arrivals, cuts
 
 from whimbrel.graph.operators import Derive, DeriveCase, TimePoints
 from whimbrel.lang.wbl import compile_text
@@ -71,3 +74,29 @@ def test_a_definition_of_a_window_or_a_time_point():
     events = moved_to([(0, 0.0, 0.0)])
     answer = sorted_told([as_told(each) for each in deliveries(query, events)])
     assert sorted_told(in_batches(compiled(query), [events])) == answer
+
+
+@given(
+    mobile_queries(
+        interest=Box(3.0, 3.0), completeness="strong", snap_m=2.0, excluding_itself=False, refresh=Always()
+    ),
+    worlds_of_events(),
+    TELLINGS,
+)
+def test_interests_in_one_area_share_a_run_if_that_is_asked_for(query, events, deliver):
+    query = replace(query, deliver=deliver)
+    answer = expected(query, events)
+    assert sorted_told(in_batches(compiled(query), [events])) == answer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("motion", ["everywhere", "within the interest"])
+@pytest.mark.parametrize(("graphs", "samples"), [(motion_graphs, sample_lists), (encounter_graphs, crowds)])
+@FEW
+@given(data=st.data())
+def test_motions_and_meetings(graphs, samples, motion, data):
+    query = data.draw(following(graphs(), motion))
+    events = [*data.draw(samples()), *data.draw(movements(max_size=4))]
+    answer = expected(query, events)
+    batches = data.draw(cuts(data.draw(arrivals(events, SECOND))))
+    assert sorted_told(in_batches(compiled(query), batches, SECOND)) == answer
