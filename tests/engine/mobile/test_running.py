@@ -13,6 +13,7 @@ from tests.reference.mobile import deliveries
 from tests.reference.mobile.strategies import mobile_queries, worlds_of_events
 from tests.reference.tables import event_table
 
+import whimbrel as wb
 from whimbrel.engine.session import Session
 from whimbrel.graph.mobile import MobileQuery
 from whimbrel.lang.following import focal as focal_objects
@@ -61,3 +62,32 @@ def test_a_query_that_has_followed_nobody_says_so():
         session.close()
         said = () if missing is None else (f"'near' has followed nobody: {missing}",)
         assert session.warnings(0) == said
+
+
+def test_a_query_that_comes_later_counts_what_is_remembered():
+    detect = wb.compile("define Seen detect A(v > 0) as a assign v = a.v")
+    policy = wb.MobilePolicy(refresh=wb.RefreshWhenQualityFalls("60 s"), quality=wb.Quality(0.5, 0.5))
+    moving = wb.MobileQuery(detect, wb.focal("F"), wb.CircleInterest(1.0), "60 s", policy)
+    before = [
+        {"type": "A", "time": 1, "source": "s", "x": float(n % 2 * 5), "y": 0.0, "v": 1} for n in range(8)
+    ]
+    before.append({"type": "A", "time": 5, "source": "s", "x": 99.0, "y": 0.0, "v": 1})
+    after = [
+        {"type": "F", "time": 10, "source": "f", "x": 0.0, "y": 0.0},
+        {"type": "F", "time": 20, "source": "f", "x": 5.0, "y": 0.0},
+        {"type": "A", "time": 30, "source": "s", "x": 5.0, "y": 0.0, "v": 1},
+    ]
+    late = wb.Session(wb.compile("define Old detect A(v > 0) as a then F as f within 100 s"), name="old")
+    late.push(before)
+    late.add(moving, name="moving")
+    early = wb.Session(moving)
+    early.recall(before)
+    told = []
+    for session in (late, early):
+        table = session.push(after)
+        rows = [*table.to_pylist(), *session.close().to_pylist()]
+        told.append(
+            sorted((row["interest"], row["live"], row["delivery"]) for row in rows if row.get("delivery"))
+        )
+    assert told[0] == told[1]
+    assert {interest for interest, *_ in told[0]} == {1, 2}

@@ -131,6 +131,12 @@ class FollowedObjects:
             if each is not None:
                 each.begin(coordinates, self.keys if self.query.excluding_itself else None)
 
+    def take_in(self) -> None:
+        """Take in events of before the query was there, to be counted and measured."""
+        for each in (self._counts, self.measured):
+            if each is not None:
+                each.take_in()
+
     # -- who is followed -----------------------------------------------------------------------------------
 
     def follow(self, rows: Iterable[ListedObject]) -> None:

@@ -408,9 +408,9 @@ class Following:
     def catch_up(self, coordinates: Coordinates) -> None:
         """Take in events of before the query was there."""
         self._begin(coordinates)
-        for each in (self.cohorts, self.objects.measured):
-            if each is not None:
-                each.take_in()
+        self.objects.take_in()
+        if self.cohorts is not None:
+            self.cohorts.take_in()
         self.objects.before = self.events.stream.watermark
 
     def _begin(self, coordinates: Coordinates) -> None:
@@ -442,7 +442,7 @@ class Following:
         )
         if query.policy.completeness != "strong" or bounded:
             return cohorts
-        return ChainedRuns(cohorts, query.lifetime, query.lifetime + max(self.back.values(), default=0))
+        return ChainedRuns(cohorts, self.longest_lifetime, self._window)
 
     @property
     def _excluded(self) -> FocalKeys | None:
