@@ -19,10 +19,10 @@ from whimbrel.engine.identity import event_ids
 from whimbrel.engine.mobile.areas import AreaSet
 from whimbrel.engine.mobile.atom_places import AtomPlaces
 from whimbrel.engine.mobile.deliveries import Told
+from whimbrel.engine.mobile.following import Following
 from whimbrel.engine.mobile.interests import Interests
 from whimbrel.engine.mobile.member_operators import known_of
 from whimbrel.engine.mobile.reporting import places_of_atoms
-from whimbrel.engine.mobile.run import Following
 from whimbrel.engine.mobile.telling import Telling
 from whimbrel.engine.mobile.updates import FocalKeys
 from whimbrel.engine.session import Session

@@ -17,7 +17,8 @@ from whimbrel.errors import QueryError
 
 if TYPE_CHECKING:
     from whimbrel.engine.mobile.cohorts import Cohorts
-    from whimbrel.engine.mobile.run import Following, MobileRun
+    from whimbrel.engine.mobile.following import Following
+    from whimbrel.engine.mobile.run import MobileRun
 
 By = OneOf["query", "focal"]
 FOCAL, QUERY = "focal", "query"
